@@ -7,7 +7,7 @@ using System.Threading.Tasks;
 
 namespace Shop;
 
-/// <summary>What a customer gets off: by coupon, and by how much they bought before.</summary>
+/// <summary>A customer's discount: by coupon, and by the value of earlier purchases.</summary>
 internal sealed class Discounts
 {
     private readonly List<Order> orders;
@@ -26,7 +26,7 @@ internal sealed class Discounts
         };
     }
 
-    // Slow on purpose: looks through all orders each time, where a dictionary made once would do.
+    // Slow on purpose: searches all orders each time, where a dictionary would do.
     private int LoyaltyPercent(Order order)
     {
         int bought = orders.Where(other => other.Customer == order.Customer).Where(other => other.Day < order.Day).Sum(other => other.Quantity);
@@ -94,7 +94,7 @@ internal sealed class Checkout
 
     private static async Task<Receipt> PayAsync(Receipt receipt)
     {
-        // The bank declines some at first; a second try may pass.
+        // The bank declines some at first; a retry may succeed.
         for (int attempt = 0; ; attempt++)
         {
             try
@@ -119,7 +119,7 @@ internal static class Bank
         if (check % 50 == 0) throw new PaymentDeclinedException(receipt.Order);
     }
 
-    // A stand-in for a signature: busy, without calls.
+    // A stand-in for a signature: CPU work without calls.
     private static ulong Authorise(Receipt receipt, int attempt)
     {
         ulong hash = 14695981039346656037;
@@ -141,6 +141,6 @@ internal static class Shipping
         return zone * (390 + Steps(grams) * 150);
     }
 
-    // Weight steps of 2 kg and a half more each time, found by recursion.
+    // Weight classes: up to 2 kg, then each wider by half than the last, found by recursion.
     private static int Steps(long grams) => grams <= 2000 ? 0 : 1 + Steps(grams * 2 / 3 - 500);
 }

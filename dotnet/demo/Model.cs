@@ -51,7 +51,7 @@ internal sealed class Catalog
     public Product Find(string sku) => products.TryGetValue(sku, out Product? product) ? product : throw new InvalidOrderException("unknown product");
 }
 
-/// <summary>A generator whose numbers are the same everywhere and for ever.</summary>
+/// <summary>A random generator whose numbers are always the same, on any machine.</summary>
 internal sealed class Lcg
 {
     private ulong state;

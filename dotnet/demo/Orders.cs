@@ -6,7 +6,7 @@ using System.Text.RegularExpressions;
 
 namespace Shop;
 
-/// <summary>The day's orders as they come in: lines of text, some broken, some sent twice.</summary>
+/// <summary>The day's orders as they come in: lines of text, some malformed, some duplicated.</summary>
 internal static class OrderFeed
 {
     private static readonly string[] Countries = { "AT", "BR", "CA", "DE", "FR", "IN", "JP", "NL", "SE", "US" };
@@ -35,7 +35,7 @@ internal static class OrderFeed
     }
 }
 
-/// <summary>Turns lines into orders and keeps account of those that are none.</summary>
+/// <summary>Turns lines into orders and keeps count of those that are malformed.</summary>
 internal sealed class Inbox
 {
     private readonly Catalog catalog;
@@ -64,7 +64,7 @@ internal sealed class Inbox
 
     private Order Parse(string line)
     {
-        // Slow on purpose: the pattern is compiled anew for each line.
+        // Slow on purpose: the regex is compiled for each line.
         var pattern = new Regex(@"^(?<id>\d+);(?<customer>[^;@]+@[^;]+);(?<country>[A-Z]{2});(?<day>[\d-]{10});(?<sku>[^;]+);(?<quantity>[^;]*);(?<coupon>\w*)$");
         Match match = pattern.Match(line);
         if (!match.Success) throw new InvalidOrderException("malformed line");
@@ -107,7 +107,7 @@ internal sealed class Inbox
 
 internal static class Deduplicator
 {
-    /// <summary>Slow on purpose: each order is compared with all that were kept so far.</summary>
+    /// <summary>Slow on purpose: compares each order with all those kept so far.</summary>
     public static List<Order> Remove(List<Order> orders, out int duplicates)
     {
         var kept = new List<Order>();

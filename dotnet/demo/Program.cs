@@ -1,6 +1,6 @@
-// The demo: a shop works through a day of orders. Small, but made of what real programs are made of: parsing, LINQ, dictionaries, an async
-// pipeline, threads with locks, exceptions, native calls, JSON. Some of it is slower than it need be; finding out where is the point.
-// Its output depends on nothing but the number of orders.
+// The demo: a shop works through a day of orders. Small, but made of the same parts as real programs: parsing, LINQ, dictionaries, an async
+// pipeline, threads with locks, exceptions, native calls, JSON. Some of it is slower than it need be; the point is to find out where.
+// Its output depends only on the number of orders.
 using System;
 using System.Collections.Generic;
 using System.Linq;

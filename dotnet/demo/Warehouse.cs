@@ -7,7 +7,7 @@ using System.Threading;
 
 namespace Shop;
 
-/// <summary>Threads that pick and pack, with one shelf book among them, and the C library's sort for the picking route.</summary>
+/// <summary>Threads that pick and pack and share one shelf book, and the C library's sort for the picking route.</summary>
 internal sealed unsafe class Warehouse
 {
     private const int Batch = 50;
@@ -77,7 +77,7 @@ internal sealed unsafe class Warehouse
         }
     }
 
-    // Slow on purpose: a string that grows by one piece at a time. The process id makes sure nobody else's label printer is used.
+    // Slow on purpose: builds a string piece by piece. The process id keeps the program from using another user's label printer.
     private static string Label(Order order)
     {
         string label = "";

@@ -1,4 +1,4 @@
-// Writes TailCallsIl.dll, the methods that C# cannot express: calls with the `tail.` prefix.
+// Writes TailCallsIl.dll with the methods that C# cannot express: calls with the `tail.` prefix.
 // usage: TailCallsIl OUT.dll        The same bytes each time: the module's version id is a hash of its content.
 using System;
 using System.Collections.Generic;
@@ -45,7 +45,7 @@ internal static class TailCallsIl
         // Even(n): n == 0 ? 1 : Odd(n - 1) and back, in constant stack.
         Static("Even", 1, "EvenCalls", il => CountDown(il, "Odd", 1));
         Static("Odd", 1, "OddCalls", il => CountDown(il, "Even", 0));
-        // Few(n) has no arguments on the stack, Many has three: the caller's frame has no room for them.
+        // Few(n) has no arguments on the stack, Many has three: they don't fit into the caller's frame.
         Static("Few", 1, "FewCalls", il => CountDown(il, "Many", 1, more: 8));
         Static("Many", 9, "ManyCalls", il =>
         {
@@ -114,7 +114,7 @@ internal static class TailCallsIl
         il.OpCode(ILOpCode.Ret);
     }
 
-    // A public static method of longs that counts itself before anything else; `first` puts an object before the longs.
+    // A public static method of longs that first counts its own call; `first` puts an object before the longs.
     private static void Static(string name, int longs, string counter, Action<InstructionEncoder> body, TypeDefinitionHandle first = default)
     {
         int offset = Body(il =>

@@ -185,7 +185,7 @@ impl ProbePatterns {
         let words: Vec<String> = self.wanted.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
         let near = self.watched.near_names();
         let there_is = if near.is_empty() { String::new() } else { format!("; there is {}", near.join(", ")) };
-        format!("no method of what the program has loaded matches --probe {}{there_is}", words.join(" or "))
+        format!("no method of any loaded assembly matches --probe {}{there_is}", words.join(" or "))
     }
 
     /// Whether a method is chosen.

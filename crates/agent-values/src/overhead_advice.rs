@@ -64,10 +64,10 @@ fn shares<'p>(samples: impl Iterator<Item = (&'p str, u64)>) -> (u64, Vec<(&'p s
 
 /// Remark about methods with these shares.
 fn remark(instrument: &str, costly: &[(&str, f64)]) -> (RemarkKind, String) {
-    let slow = format!("{instrument} reads the values of so many calls that the program is slow");
+    let slow = format!("{instrument} slows the program down: it reads the values of too many calls");
     if costly.is_empty() {
         // There is no pattern to suggest: a note.
-        return (RemarkKind::Note, format!("{slow}; fewer --include help"));
+        return (RemarkKind::Note, format!("{slow}; use fewer or narrower --include patterns"));
     }
     let of: Vec<_> = costly.iter().map(|(pattern, share)| format!("{:.0} % of {pattern}", share * 100.0)).collect();
     let spared = costly.iter().map(|(pattern, _)| (*pattern).to_owned()).collect();
@@ -87,9 +87,9 @@ mod tests {
         assert_eq!(all, 100);
         let (kind, text) = remark("flow:args", &costly);
         let text = Remark { time_ns: 0, kind, text }.to_string();
-        assert!(
-            text.ends_with("50 % of [A]B::D, 46 % of [A]B::C; what spares it: --exclude '[A]B::D' --exclude '[A]B::C'")
-        );
+        assert!(text.ends_with(
+            "50 % of [A]B::D, 46 % of [A]B::C; to reduce the overhead: --exclude '[A]B::D' --exclude '[A]B::C'"
+        ));
     }
 
     #[test]
@@ -97,6 +97,6 @@ mod tests {
         let patterns: Vec<String> = (0..20).map(|number| format!("[A]B::M{number}")).collect();
         let (all, costly) = shares(patterns.iter().map(|pattern| (pattern.as_str(), 5)));
         assert_eq!((all, costly.len()), (100, 0));
-        assert!(remark("flow:args", &costly).1.contains("fewer --include"));
+        assert!(remark("flow:args", &costly).1.contains("narrower --include"));
     }
 }

@@ -40,8 +40,8 @@ impl fmt::Display for UnmatchedPattern {
             return write!(f, "{} '{}': {missed}", self.option, self.pattern);
         }
         let what = match self.option {
-            "--redact" => "no argument or field that was recorded",
-            PROBE => "no method of an assembly that was loaded",
+            "--redact" => "no recorded argument or field",
+            PROBE => "no method of any loaded assembly",
             _ => "no function that ran",
         };
         write!(f, "{} '{}' matched {what}", self.option, self.pattern)?;

@@ -375,10 +375,7 @@ impl fmt::Display for QueryProblem {
                 write!(f, "the metric {name} needs the instrument {all}, which did not record it")
             }
             Self::CallsNotCounted { wanted } => {
-                write!(
-                    f,
-                    "the compiler put methods that match '{wanted}' into others, where their calls are not counted"
-                )
+                write!(f, "methods that match '{wanted}' were inlined, and calls of inlined methods are not counted")
             }
             Self::MetricOfOthers { metric, instruments } => {
                 let instruments = instruments.join(" and by ");
@@ -401,14 +398,11 @@ impl fmt::Display for QueryProblem {
                 write!(f, "no part is named {wanted}; the recording has {named}{more}")
             }
             Self::RequestsNotRecorded => {
-                write!(
-                    f,
-                    "only the instrument 'requests' knows for which request something is done, and it was not recorded"
-                )
+                write!(f, "filtering by request needs the instrument 'requests', which was not recorded")
             }
             Self::NoRequest { known } if known.is_empty() => write!(f, "the recording has no requests"),
             Self::NoRequest { known } => {
-                write!(f, "no request is meant by them; the recording has {}", known.join(", "))
+                write!(f, "no request matches these options; the recording has {}", known.join(", "))
             }
             Self::NoSnapshot { wanted, known } => {
                 let known: Vec<String> = known.iter().map(u32::to_string).collect();

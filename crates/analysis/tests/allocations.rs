@@ -78,7 +78,7 @@ fn what_is_alive_is_asked_for_at_the_end_or_at_a_mark() {
     let recording = recording();
     let (live, said) = alive(&recording, &Query::default());
     assert_eq!(live, (2, 2_000, 1));
-    assert!(said.contains("were alive at the end, or not collected yet"), "{said}");
+    assert!(said.contains("was still alive at the end, or not collected yet"), "{said}");
     // The other was allocated after the only collection.
     assert!(said.contains("; 1.00 kB of it outlived a collection: 1.00 kB of that byte[]"), "{said}");
     let row = &allocations(&recording, &Query::default()).expect("allocations").rows[0];
@@ -87,7 +87,7 @@ fn what_is_alive_is_asked_for_at_the_end_or_at_a_mark() {
     let (live, said) = alive(&recording, &Query { until_ns: Some(25), ..Query::default() });
     assert_eq!(live, (2, 1_100, 0), "nothing is collected yet");
     assert!(said.contains("alive at the end of the time shown"), "{said}");
-    assert!(said.contains("no collection saw it"), "{said}");
+    assert!(said.contains("no collection has examined it"), "{said}");
     assert_eq!(
         alive(&recording, &Query { since_ns: Some(30), ..Query::default() }).0,
         (1, 1_000, 0),

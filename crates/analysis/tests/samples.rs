@@ -289,7 +289,7 @@ fn the_summary_says_whose_code_the_time_went_to() {
     let said: Vec<&str> = view.findings.iter().map(|finding| finding.text.as_str()).collect();
     let expected = [
         "App.P::Compare and the framework code that it calls used 39.2 % of the CPU time",
-        "14.7 % of the CPU time was spent in the kernel, most of it below App.P::Hash",
+        "14.7 % of the CPU time was spent in the kernel, most of it in calls from App.P::Hash",
         "9.8 % of the CPU time went to the compilation of methods",
     ];
     assert_eq!(said, expected);
@@ -429,8 +429,8 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
         findings.into_iter().find(|finding| finding.text.contains("garbage collection"))
     };
     let found = said(20).expect("a finding");
-    let expected = "20.8 % of the CPU time went to garbage collection (run -i alloc shows which code allocates what), the most \
-                    below App.P::Main";
+    let expected = "20.8 % of the CPU time went to garbage collection (run -i alloc shows which code allocates what), \
+                    most of it in calls from App.P::Main";
     assert_eq!(found.text, expected);
     // 25 samples of 120: Wilson's interval.
     let rounded = |bound: f64| (bound * 1e3).round();
@@ -817,14 +817,14 @@ fn a_pool_whose_threads_are_blocked_comes_first_with_what_blocks_them() {
     let block = |steps| (blocked("App.Svc::Block", TASK_WAIT), steps);
     let found = findings_of_pool(2, &[block(900), block(900), block(900), block(300)]);
     let text = "the thread pool is starved: on average 3.0 of its threads were blocked (4 at most, 3.00 s in all) on 2 \
-                processors, most below App.Svc::Block, which waits for a task (sync over async)";
+                processors, most in calls from App.Svc::Block, which waits for a task (sync over async)";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::PoolStarved));
     assert_eq!(found[0].function.as_ref().map(|function| function.name.as_str()), Some("App.Svc::Block"));
     assert_eq!(found[0].metric, Some("wall"));
     // As many processors as that keep the pool going.
     let found = findings_of_pool(8, &[block(900), block(900), block(900), block(300)]);
-    let text = "threads of the pool were blocked for 3.00 s in all (4 at most at once), most below App.Svc::Block, which waits for \
-                a task (sync over async)";
+    let text = "threads of the pool were blocked for 3.00 s in all (4 at most at once), most in calls from \
+                App.Svc::Block, which waits for a task (sync over async)";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
 }
 
@@ -861,8 +861,8 @@ fn locks_below_no_own_code_are_not_said_to_block_the_pool() {
         taken.wall(thread, step, &blocked("App.Svc::Block", TASK_WAIT)).state = ThreadState::Waiting;
     }
     let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
-    let text = "threads of the pool were blocked for 400 ms in all (1 at most at once), most below App.Svc::Block, which waits for \
-                a task (sync over async)";
+    let text = "threads of the pool were blocked for 400 ms in all (1 at most at once), most in calls from \
+                App.Svc::Block, which waits for a task (sync over async)";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
 }
 
@@ -879,11 +879,14 @@ fn add_lock_waits(taken: &mut HandSampled, role: ThreadRole, own: &str, steps: &
 #[test]
 fn threads_in_line_for_a_lock_are_a_convoy_and_more_threads_of_the_pool_no_cure() {
     for (role, text) in [
-        (ThreadRole::User, "below App.Stock::Book threads waited 2.30 s in all for a lock (3 at once at most)"),
+        (
+            ThreadRole::User,
+            "in calls from App.Stock::Book, threads waited 2.30 s in all for a lock (3 at once at most)",
+        ),
         (
             ThreadRole::Pool,
-            "threads waited 2.30 s in all for a lock below App.Stock::Book (3 at once at most): on average 2.3 threads of \
-             the pool were blocked on 2 processors",
+            "threads waited 2.30 s in all for a lock in calls from App.Stock::Book (3 at once at most): on average \
+             2.3 threads of the pool were blocked on 2 processors",
         ),
     ] {
         let mut taken = HandSampled::default();
@@ -897,11 +900,11 @@ fn threads_in_line_for_a_lock_are_a_convoy_and_more_threads_of_the_pool_no_cure(
     let mut taken = HandSampled::default();
     add_lock_waits(&mut taken, ThreadRole::User, "App.Stock::Book", &[300]);
     let found = summary(&taken.recording(), &Query::default()).expect("a summary").findings;
-    let text = "below App.Stock::Book threads waited 300 ms in all for a lock";
+    let text = "in calls from App.Stock::Book, threads waited 300 ms in all for a lock";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::Wait));
 }
 
-/// "below Program::<Main>$ threads waited" was said of each service.
+/// "in calls from Program::<Main>$, threads waited" was said of each service.
 #[test]
 fn threads_that_stand_in_one_wait_while_others_work_are_idle() {
     let said = |others: &str, steps: u64| -> Vec<String> {
@@ -920,10 +923,11 @@ fn threads_that_stand_in_one_wait_while_others_work_are_idle() {
         found.into_iter().filter(|found| found.kind == FindingKind::Wait).map(|found| found.text).collect()
     };
     assert_eq!(said("App.Shop::Price", 400), [""; 0]);
-    let pay = "below App.Shop::Pay threads slept 400 ms in all";
+    let pay = "in calls from App.Shop::Pay, threads slept 400 ms in all";
     assert_eq!(said("App.Shop::Pay > System.Threading.Thread::Sleep > libc.so!poll", 400), [pay]);
     // Where no thread does anything else, their waits are all there is to say.
-    let both = ["App.P::Main", "App.Timer::Loop"].map(|own| format!("below {own} threads slept 990 ms in all"));
+    let slept = |own: &str| format!("in calls from {own}, threads slept 990 ms in all");
+    let both = ["App.P::Main", "App.Timer::Loop"].map(slept);
     assert_eq!(said("App.Shop::Price", 20), both);
 }
 

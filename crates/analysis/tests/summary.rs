@@ -78,7 +78,7 @@ fn own_code_comes_first_and_idle_threads_are_no_finding() {
     assert_eq!(waits, [("lock", Some(600), Some(("Pay", 600))), ("idle", Some(18_000), None)]);
     let found = sentences(&r, &Query::default());
     // 600 ns of a lock are more than 350 ns of work.
-    assert_eq!(found[0].0, "below Pay threads spent 600 ns waiting for locks");
+    assert_eq!(found[0].0, "in calls from Pay, threads spent 600 ns waiting for locks");
     assert_eq!(found[1].0, "Work and the framework code that it calls used 86.0 % of the CPU time");
     assert!(found.iter().all(|(text, _)| !text.contains("LowLevel")), "{found:?}");
 }
@@ -142,8 +142,10 @@ fn waits_are_measured_by_the_run_and_not_by_its_threads() {
     );
     r.run.duration_ns = 12_000_000_000;
     let found: Vec<_> = sentences(&r, &Query::default());
-    let expected =
-        [("below Pay threads spent 1.20 s waiting for locks", 100), ("below Pay threads spent 11.9 s sleeping", 992)];
+    let expected = [
+        ("in calls from Pay, threads spent 1.20 s waiting for locks", 100),
+        ("in calls from Pay, threads spent 11.9 s sleeping", 992),
+    ];
     assert!(expected.iter().all(|(text, share)| found.contains(&((*text).to_owned(), *share))), "{found:?}");
 }
 
@@ -206,7 +208,8 @@ fn calls_of_constructors_show_exceptions() {
     let row = view.elsewhere.iter().find(|row| row.kind.name() == "exceptions_made").expect("a row");
     let most = row.exceptions.as_ref().map(|most| (most.count, most.place.map(|place| place.name())));
     assert_eq!((row.count, most), (Some(157), Some((150, Some("Parse")))));
-    let text = "157 exceptions were made, 150 of them below Parse: run -i exceptions shows types, stacks and catchers";
+    let text = "157 exceptions were created, 150 of them in calls from Parse: run -i exceptions shows types, \
+                stacks and catchers";
     assert!(sentences(&r, &Query::default()).contains(&(text.to_owned(), 955)));
     let few = with_framework(&throwing.replace("150", "99").replacen("  Parse", "thread 1\n  Parse", 1));
     assert!(sentences(&few, &Query::default()).iter().all(|(text, _)| !text.contains("exceptions")));

@@ -69,8 +69,8 @@ impl StopWatch {
 
 /// Failure of the action `what` because the process is stopped.
 pub(crate) fn stopped(what: String, pid: u32) -> Failure {
-    let why = "it is stopped, by a signal or a debugger, and answers nothing";
-    Failure::new(what, why, format!("let it go on: kill -CONT {pid}"))
+    let why = "it is stopped by a signal or a debugger, and can't answer";
+    Failure::new(what, why, format!("resume it: kill -CONT {pid}"))
 }
 
 /// Whether the agent in process `pid` is recording; `false` if that can't be found out.

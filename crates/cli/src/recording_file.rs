@@ -263,7 +263,8 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         QueryProblem::NotAvailable { option, view, .. } => {
             let hint = match *option {
                 "--since" | "--until" => {
-                    "leave the option out; the views events, exceptions and flow have it, and samples (-i cpu) have it in all views"
+                    "leave the option out; it works in the views events, exceptions and flow, and with samples \
+                     (-i cpu) in all views"
                 }
                 _ => "leave the option out",
             };

@@ -96,7 +96,7 @@ pub(crate) fn record(plan: Plan<'_>) -> Result<FinishedRecording, Failure> {
     let (place, writer) = begin(&plan)?;
     if plan.announce {
         let to = plan.periods.map_or(&place.file, |periods| &periods.folder);
-        say(&format!("clrscope: recording to {}; Ctrl-C goes to the program, whose end ends the recording", shown(to)));
+        say(&format!("clrscope: recording to {} until the program ends; Ctrl-C goes to the program", shown(to)));
     }
     if plan.view {
         Viewer::follow(&place).inspect_err(|_| discard(&place))?;

@@ -40,7 +40,7 @@ pub(crate) fn say_periods(recordings: Option<u64>, options: Option<&PeriodOption
     if let (Some(recordings @ 1..), Some(options), false) = (recordings, options, quiet) {
         let (count, folder) = (number(recordings), shown(&options.folder));
         let several = if recordings == 1 { "" } else { "s" };
-        say(&format!("clrscope: {count} recording{several} of periods written to {folder}; the last one:"));
+        say(&format!("clrscope: {count} recording{several} written to {folder}, one for each period; the last one:"));
     }
 }
 
@@ -112,8 +112,12 @@ fn say_not_probed(recording: &Recording) {
     if has_probes(recording) {
         return;
     }
-    let of_others = if count > 1 { format!("; nor have {} others", number(count - 1)) } else { String::new() };
-    say(&one_line(format!("clrscope: nothing has probes. {first}{of_others}")));
+    let of_others = match count {
+        0 | 1 => String::new(),
+        2 => "; nor could one other".to_owned(),
+        _ => format!("; nor could {} others", number(count - 1)),
+    };
+    say(&one_line(format!("clrscope: no probe could be set. {first}{of_others}")));
 }
 
 /// Prints which limit stopped the recording's growth: after that point data is missing.
@@ -156,9 +160,10 @@ fn nothing(limited: bool) {
              --only-from (name or path of its executable or entry assembly)"
                 .to_owned()
         }
-        None => "clrscope: nothing was recorded, and no file is kept: the program started no .NET runtime that loads \
-                 profilers (it ended before it did, is a native program or NativeAOT, its runtimeconfig.json \
-                 switches diagnostics off, or it is recorded by another 'clrscope run' that it ran); 'clrscope doctor' shows whether .NET programs can be profiled here"
+        None => "clrscope: nothing was recorded, and no file was written: the program started no .NET runtime that \
+                 loads profilers. Either it ended too early, is native or NativeAOT, disables diagnostics in its \
+                 runtimeconfig.json, or runs 'clrscope run' itself. 'clrscope doctor' shows whether .NET programs can \
+                 be profiled here"
             .to_owned(),
     });
 }

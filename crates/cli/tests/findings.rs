@@ -46,7 +46,7 @@ fn blocked_s(text: &str) -> Option<f64> {
 fn a_starved_pool_comes_first_with_the_line_that_blocks_its_threads() {
     let task = ("task", "OnTask", "waits for a task (sync over async)", "// the line that blocks", "pool-starved");
     // More threads would stand in line, too.
-    let lock = ("lock", "OnLock", "in all for a lock below", "lock (Gate)", "lock-convoy");
+    let lock = ("lock", "OnLock", "in all for a lock in calls from", "lock (Gate)", "lock-convoy");
     each_runtime(|runtime| {
         for (what, method, words, line, kind) in [task, lock] {
             let function = format!("Blocking.Program::{method}");

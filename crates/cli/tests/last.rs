@@ -232,10 +232,10 @@ fn what_can_t_be_kept_or_seen_is_refused_by_name() {
     };
     assert!(refused("--last 10ms").contains("'10ms' is not between 1s and 24h"));
     assert!(refused("--last soon").contains("hint: write --last 60s"));
-    assert!(refused("-i calls --last 60s").contains("'calls' adds up from its beginning"));
-    assert!(refused("-i requests --on request>2s").contains("hint: say of how long events are to be kept: --last 60s"));
-    assert!(refused("--last 60s --on request>2s").contains("hint: name it too: -i requests"));
-    assert!(refused("--last 60s --on counter:cpu-usage>90").contains("hint: name it too: -i counters"));
+    assert!(refused("-i calls --last 60s").contains("'calls' covers the whole recording"));
+    assert!(refused("-i requests --on request>2s").contains("hint: say how much to keep: --last 60s"));
+    assert!(refused("--last 60s --on request>2s").contains("hint: add it: -i requests"));
+    assert!(refused("--last 60s --on counter:cpu-usage>90").contains("hint: add it: -i counters"));
     assert!(refused("-i counters --last 60s --on counter:cpu-usage").contains("counter:NAME>NUMBER"));
     assert!(refused("--last 60s --on gc").contains("hint: write --on 'request>2s'"));
     let output = place.run("env -i exceptions --last 60s --on exception:IOException");

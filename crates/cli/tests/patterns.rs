@@ -47,7 +47,7 @@ fn what_matched_nothing_is_said_at_the_end_and_in_reports() {
     ];
     const TRUTH: [&str; 2] =
         ["--include '[Argumnts]*' matched no function that ran", "--exclude '*::Typo' matched no function that ran"];
-    const REDACTED: &str = "--redact 'passwrd' matched no argument or field that was recorded";
+    const REDACTED: &str = "--redact 'passwrd' matched no recorded argument or field";
     for instruments in ["calls", "flow", "flow:args", "events:jit", "calls;exceptions;events"] {
         let place = TestFolder::new();
         let said = run(&place, instruments, &OPTIONS);

@@ -65,7 +65,7 @@ fn each_throw_and_each_call_lies_in_one_period() {
         let child = run(&place, runtime, "--every 2s -i exceptions -i calls -i cpu", 7).spawn().expect("it starts");
         let (code, text, said) = ended(child);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("recordings of periods written to 'out'"), "{said}");
+        assert!(said.contains("recordings written to 'out', one for each period"), "{said}");
         let files = recordings(&place);
         assert!((4..=6).contains(&files.len()), "{files:?}");
         assert!(directories(&place).is_empty(), "{:?}", directories(&place));

@@ -122,7 +122,7 @@ fn the_line_at_the_start_of_run_stands_at_a_terminal_only() {
     let place = TestFolder::new();
     let words = ["bash", "-c", COUNTER].map(OsString::from);
     let (_, seen) = interrupted_at_a_terminal(&place, None, &words, "count ");
-    let line = "clrscope: recording to 'x.clrs'; Ctrl-C goes to the program, whose end ends the recording";
+    let line = "clrscope: recording to 'x.clrs' until the program ends; Ctrl-C goes to the program";
     assert_eq!(seen.lines().next().map(str::trim_end), Some(line), "{seen}");
     let piped = place.run("run -o y.clrs -- true");
     assert!(!String::from_utf8_lossy(&piped.stderr).contains("recording to"), "{piped:?}");

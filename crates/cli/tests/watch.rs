@@ -359,7 +359,7 @@ fn what_must_be_left_alone_is_left_alone_and_listed() {
     for (program, why) in [
         (&profiled, "another profiler is loaded: '"),
         (&silent, "its runtime has no diagnostics socket"),
-        (&stopped, "it is stopped, by a signal or a debugger"),
+        (&stopped, "it is stopped by a signal or a debugger"),
         (&debugged, "a debugger of .NET is attached to it"),
         (&older, "the agent of clrscope 0.0.1 sleeps in it"),
         (&of_attach, "clrscope records it already"),

@@ -1,5 +1,5 @@
-// Awaits that always wait, and go on at once on the same thread: next to nothing but what an await costs. The argument is
-// how many thousands; prints the number of awaits.
+// Awaits that always suspend, and resume at once on the same thread: almost no cost but that of an await. The argument is
+// the number of awaits in thousands; prints the number of awaits.
 using System;
 using System.Globalization;
 using System.Runtime.CompilerServices;
@@ -21,7 +21,7 @@ internal sealed class Pump : ICriticalNotifyCompletion
 
     public void UnsafeOnCompleted(Action continuation) => next = continuation;
 
-    // Goes on with what waits, if something does.
+    // Resumes the waiting code, if there is any.
     public void Turn()
     {
         Action? waiting = next;

@@ -4,9 +4,9 @@ using static Group;
 using static ThreadClock;
 
 /// <summary>
-/// Two functions that take turns by the thread's CPU clock, each as long as the other: who samples in step with them meets one alone. The
-/// arguments are the microseconds of a turn and the number of pairs of turns. The output tells, per function, the thread's own CPU time
-/// between entering and leaving it.
+/// Two functions that take turns of equal length by the thread's CPU clock: a sampler in step with them sees only one. The
+/// arguments are the microseconds of a turn and the number of pairs of turns. The output gives, for each function, its thread's CPU time
+/// between its entry and exit.
 /// </summary>
 internal static class Beats
 {
@@ -19,7 +19,7 @@ internal static class Beats
         long turn = long.Parse(arguments[0]) * 1000;
         int pairs = int.Parse(arguments[1]);
         long even = 0, odd = 0, at = Now();
-        // Ends of turns lie on a grid: a turn that was late makes the next one no later.
+        // Turns end on a fixed grid: a late turn does not delay the next one.
         long end = at;
         for (int pair = 0; pair < pairs; pair++)
         {

@@ -1,5 +1,5 @@
-// One caller with so many callees, each called in turn until so many calls are made: what an interpreter or generated code does. The
-// output tells the CPU time that the calls took, since with many callees compiling them takes longer.
+// One caller that calls its many callees in turn until it has made enough calls, as an interpreter or generated code does. The
+// output has the CPU time of the calls, as compiling many callees takes longer.
 using System;
 using System.Reflection;
 using System.Reflection.Emit;
@@ -8,7 +8,7 @@ using static ThreadClock;
 
 internal static unsafe class Callees
 {
-    /// <summary>The runtime refuses types with more than 65,535 methods.</summary>
+    /// <summary>The runtime rejects types with more than 65,535 methods.</summary>
     private const int MostOfAType = 10_000;
 
     private static void Main(string[] arguments)

@@ -1,4 +1,4 @@
-// Garbage, so many megabytes of it, on two threads, while one object of twenty lives for some collections.
+// Allocates as many megabytes of garbage as the argument says, on two threads; one object in twenty survives some collections.
 using System;
 using System.Threading;
 

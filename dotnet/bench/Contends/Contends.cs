@@ -1,6 +1,6 @@
 // A lock that is always contended: one thread holds it until another waits for it, again and again. To be run on one
-// processor, where no thread spins for a lock. The argument is how many thousand times; prints the number, of which the
-// runtime has to have counted each.
+// processor, where no thread spins for a lock. The argument is the number of waits in thousands; prints the number of waits, and the
+// runtime must have counted each.
 using System;
 using System.Globalization;
 using System.Threading;
@@ -35,7 +35,7 @@ internal static class Program
             while (done < next) Thread.Yield();
         }
         asks.Join();
-        // The framework's own locks may be among them.
+        // The count may include the framework's own locks.
         if (Monitor.LockContentionCount - before < count) throw new InvalidOperationException("a lock was free");
         Console.WriteLine(count);
     }

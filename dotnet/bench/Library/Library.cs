@@ -12,9 +12,9 @@ using System.Threading;
 using System.Xml.Linq;
 
 /// <summary>
-/// Ordinary work for the framework's libraries: orders are made, written and read as JSON and XML, searched, grouped, sorted and printed.
+/// Ordinary work for the framework's libraries: makes orders, writes and reads them as JSON and XML, searches, groups, sorts, prints them.
 /// The argument is the number of rounds; the output is a checksum. A second argument is a number of threads that wait meanwhile; then the
-/// output tells how long the rounds took, too. `pace` instead of a number lets rounds go on for ever, and the output is the nanoseconds of each
+/// output also has the time of the rounds. With `pace` instead of a number the rounds never end, and the output is the nanoseconds of each
 /// ten of them.
 /// </summary>
 internal static class Library
@@ -38,7 +38,7 @@ internal static class Library
             Console.WriteLine($"work {watch.ElapsedTicks * (1_000_000_000 / Stopwatch.Frequency)} ns");
     }
 
-    /// <summary>Starts threads that do nothing.</summary>
+    /// <summary>Starts idle threads.</summary>
     private static void Wait(int threads)
     {
         using var started = new CountdownEvent(threads + 1);
@@ -142,7 +142,7 @@ internal static class Json
         return (ulong)(orders.Sum(order => order.Total()) * 100m);
     }
 
-    /// <summary>The same text as a tree of nodes, changed in place.</summary>
+    /// <summary>Parses the same text into a tree of nodes, and changes it in place.</summary>
     internal static ulong Document(string json)
     {
         JsonArray orders = JsonNode.Parse(json)!.AsArray();

@@ -4,9 +4,9 @@ using static Group;
 using static ThreadClock;
 
 /// <summary>
-/// Five groups of functions that wait for different things: memory, each other, the arithmetic units, guesses of the processor, nothing.
-/// The argument is the number of rounds. The output tells, per group, the calls made below it and the thread's own CPU time between
-/// entering and leaving it.
+/// Five groups of functions that wait for different things: memory, each other, the arithmetic units, branch prediction, nothing.
+/// The argument is the number of rounds. The output gives, for each group, the calls made below it and the thread's own CPU time between
+/// its entry and exit.
 /// </summary>
 internal static unsafe class Mixed
 {
@@ -43,7 +43,7 @@ internal static unsafe class Mixed
             times[4] += f - e;
         }
         Print("Chase", rounds * 80_000L, times[0]);
-        // Calls of the recursion for 26: twice the 27th Fibonacci number less one.
+        // Calls of the recursion for 26: twice the 27th Fibonacci number minus one.
         Print("Fib", rounds * 392_835L, times[1]);
         Print("Sum", rounds * 24_000L, times[2]);
         Print("Turns", rounds * 60_000L, times[3]);
@@ -51,7 +51,7 @@ internal static unsafe class Mixed
         Console.WriteLine($"end {(sink + (ulong)place + (ulong)total) % 1}");
     }
 
-    /// <summary>Each step waits for the memory that says where the next one goes.</summary>
+    /// <summary>Each step waits for the memory that holds the next address.</summary>
     [MethodImpl(Whole)]
     private static void Chase(int steps)
     {
@@ -64,14 +64,14 @@ internal static unsafe class Mixed
     [MethodImpl(Whole)]
     private static int ChaseStep(int at) => Next[at];
 
-    /// <summary>Little but calls, on ever other paths.</summary>
+    /// <summary>Little but calls, on always changing paths.</summary>
     [MethodImpl(Whole)]
     private static void Fib(int n) => sink += FibOf(n);
 
     [MethodImpl(Whole)]
     private static ulong FibOf(int n) => n < 2 ? (ulong)n : FibOf(n - 1) + FibOf(n - 2);
 
-    /// <summary>Keeps the arithmetic units busy, with nothing to wait for.</summary>
+    /// <summary>Keeps the arithmetic units busy, with no other stalls.</summary>
     [MethodImpl(Whole)]
     private static void Sum(int blocks)
     {
@@ -96,7 +96,7 @@ internal static unsafe class Mixed
         return a + b + c + d;
     }
 
-    /// <summary>The processor guesses wrong where each call leads.</summary>
+    /// <summary>The processor mispredicts the target of each call.</summary>
     [MethodImpl(Whole)]
     private static void Turns(int times)
     {
@@ -128,7 +128,7 @@ internal static unsafe class Mixed
         sink = value;
     }
 
-    /// <summary>One cycle through all places, in no order (Sattolo's shuffle).</summary>
+    /// <summary>One cycle through all places, in random order (Sattolo's shuffle).</summary>
     private static int[] Cycle(int length)
     {
         var next = new int[length];

@@ -2,8 +2,8 @@ using System;
 using System.Runtime.CompilerServices;
 
 /// <summary>
-/// Recursions of functions with 1, 3 or 6 plain numbers, doubles among them: `Numbers COUNT ROUNDS`; with 0 numbers the same recursion as with 1, by
-/// functions that are not among those called Traced. The output is the number of calls made.
+/// Recursions of functions with 1, 3 or 6 primitive arguments, some of them doubles: `Numbers COUNT ROUNDS`; 0 is the recursion of 1, by
+/// functions whose names do not contain Traced. The output is the number of calls made.
 /// </summary>
 internal static class Numbers
 {
@@ -14,7 +14,7 @@ internal static class Numbers
         int count = int.Parse(arguments[0]), rounds = int.Parse(arguments[1]);
         long calls = 0;
         for (int i = 0; i < 1000; i++) calls += Traced1(0);
-        // Warm, so that every body is optimised before the long part.
+        // Warms up, so that every body is optimised before the long part.
         for (int warm = 0; warm < 200; warm++) calls += Round(count, 10);
         for (int round = 0; round < rounds; round++) calls += Round(count, 16);
         Console.WriteLine(calls);

@@ -4,9 +4,9 @@ using static Group;
 using static ThreadClock;
 
 /// <summary>
-/// Four groups of functions that share the time in ratios known to the program and make calls at very different rates: one every nanosecond
-/// or two, every ten, every two hundred, none at all. The argument is the number of rounds. The output tells, per group, the calls made and
-/// the thread's own CPU time between entering and leaving it.
+/// Four groups of functions that share the time in known ratios and make calls at very different rates: one every nanosecond
+/// or two, every ten, every two hundred, none. The argument is the number of rounds. The output gives, for each group, the calls made and
+/// the thread's own CPU time between its entry and exit.
 /// </summary>
 internal static class Shares
 {

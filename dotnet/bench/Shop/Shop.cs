@@ -1,4 +1,4 @@
-// A heap like that of a shop: customers with lists of orders, each with a text, and a table of all. Arguments: millions of objects.
+// A heap like that of a shop: customers with lists of orders, each with a string, and a table of all. The argument is millions of objects.
 using System;
 using System.Collections.Generic;
 
@@ -20,7 +20,7 @@ internal sealed class Order
 
 internal static class Program
 {
-    /// A customer, the list, its array, the discount in a box, and three orders with a text each.
+    /// A customer, the list, its array, the discount in a box, and three orders with a string each.
     private const int PerCustomer = 10;
     private static Customer[] customers = [];
 

@@ -2,8 +2,8 @@ using System;
 using System.Runtime.CompilerServices;
 
 /// <summary>
-/// Throws and catches and does nothing else: the first argument is how often, the output is how often it was caught.
-/// With a second argument nothing is thrown: so many rounds of calls that could throw, each under a try and a finally.
+/// Only throws and catches: the first argument is how often, the output is how often it was caught.
+/// With a second argument it throws nothing: that many rounds of calls that could throw, each under a try and a finally.
 /// </summary>
 internal static class Throws
 {
@@ -13,7 +13,7 @@ internal static class Throws
     private static void Main(string[] arguments)
     {
         int throws = int.Parse(arguments[0]);
-        // Warm, so that every body is optimised before the long part.
+        // Warms up, so that every body is optimised before the long part.
         for (int warm = 0; warm < 400; warm++)
             Quiet(1_000);
         if (throws > 0)

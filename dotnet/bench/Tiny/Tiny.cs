@@ -2,8 +2,8 @@ using System;
 using System.Runtime.CompilerServices;
 using System.Threading;
 
-/// <summary>A recursion of tiny functions: nothing but calls. The argument is the number of rounds; the output is the number of calls made. With 0 it only says hello; with 0 and
-/// a number it has so many threads make a few calls and wait, and says how much memory it has then.</summary>
+/// <summary>A recursion of tiny functions: nothing but calls. The argument is the number of rounds; the output the number of calls. With 0
+/// it prints only a greeting; with 0 and a number, that many threads make a few calls and wait, and it prints its memory use.</summary>
 internal static class Tiny
 {
     private static void Main(string[] arguments)
@@ -19,7 +19,7 @@ internal static class Tiny
             Console.WriteLine("hello, world");
             return;
         }
-        // Warm, so that every body is optimised before the long part.
+        // Warms up, so that every body is optimised before the long part.
         long calls = 0;
         for (int warm = 0; warm < 200; warm++)
             calls += Even(14);

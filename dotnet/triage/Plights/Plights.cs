@@ -1,5 +1,5 @@
 // Twelve kinds of programs, three of each, for `cargo xtask soak triage`. The first argument names the
-// program; it runs until it is killed. A comment behind each name says what the first verdict must be,
+// program; it runs until it is killed. A comment after each name gives the expected first verdict,
 // and the method that it must name, if any. Some look alike from outside.
 using System;
 using System.Collections.Concurrent;
@@ -88,7 +88,7 @@ internal static class Program
         for (int i = 0; i < count; i++) new Thread(() => { while (true) work(); }).Start();
     }
 
-    // More work than threads, as it comes to a service.
+    // More work than threads, as a busy service has it.
     private static void Pool(Action work)
     {
         new Thread(() =>
@@ -156,7 +156,7 @@ internal static class Program
         Turn.Release();
     }
 
-    // As a logger does whose disk is slow.
+    // As a logger with a slow disk does.
     [MethodImpl(Apart)]
     private static void Write()
     {
@@ -183,13 +183,13 @@ internal static class Program
     [MethodImpl(Apart)]
     private static void Nap() => Thread.Sleep(100);
 
-    // A service that answers each byte after a while.
+    // A service that answers each byte after a delay.
     private static IPEndPoint Answers(int ms) => new(IPAddress.Loopback, Serve("answers", ms));
 
-    // A service that answers each HTTP request after a while.
+    // A service that answers each HTTP request after a delay.
     private static Uri HttpAnswers(int ms) => new($"http://127.0.0.1:{Serve("http", ms)}/");
 
-    // Starts a service of another process, and returns its port.
+    // Starts a service in another process, and returns its port.
     private static int Serve(string kind, int ms)
     {
         string script = Environment.GetEnvironmentVariable("PLIGHTS_SERVICE")!;
@@ -315,7 +315,7 @@ internal static class Program
         while (true)
         {
             add();
-            // What every request leaves behind.
+            // The garbage that every request leaves.
             for (int i = 0; i < 300; i++) last = new byte[4_000];
             Thread.Sleep(ms);
         }
@@ -385,7 +385,7 @@ internal static class Program
         Work(1_500);
     }
 
-    // One thread takes what another makes, which is slow as it sleeps between.
+    // One thread consumes what another produces; the producer is slow because it sleeps.
     private static void SlowQueue()
     {
         var queue = new BlockingCollection<int>(1);
@@ -405,7 +405,7 @@ internal static class Program
         Threads(8, () => sum += queue.Take());
     }
 
-    // Some ten requests in a second, a few milliseconds of work each.
+    // About ten requests a second, with a few milliseconds of work each.
     private static void LightLoad()
     {
         Loops(2, async () =>
@@ -416,7 +416,7 @@ internal static class Program
         });
     }
 
-    // Large, and as large later; some old entries are replaced by new ones.
+    // Large, and stays that large; some old entries are replaced by new ones.
     private static void FullCache()
     {
         for (int i = 0; i < 200_000; i++) cache[$"key {i}"] = new string('x', 300);

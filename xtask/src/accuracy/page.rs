@@ -53,8 +53,8 @@ fn path() -> PathBuf {
 fn with_section(before: &str, sections: &[&str], heading: &str, text: &str) -> String {
     let mut page = "# Accuracy
 
-How true the times are. Written by `cargo xtask accuracy`, a section for each part (`--only`), which
-says where and beside how much other work it was measured; do not edit.
+How accurate the times are. `cargo xtask accuracy` writes this page, one section for each part
+(`--only`), and notes the machine and its other load during the measurement; do not edit.
 "
     .to_owned();
     for other in sections {

@@ -27,19 +27,21 @@ pub(super) const PARTS: [Part; 9] = [
         name: "shares",
         heading: "Times of `calls`",
         about: "\
-*Bare* is what the program itself measured without a profiler, *raw* what `calls` measured, *shown*
-the same less what the hooks cost, in brackets the difference between the least and the greatest of
-the runs. P12 is met where *shown* is within 5 points of *bare* (10 with `clock=tsc`) plus the
-spread of the bare runs, the truth lies within the bounds, and every count is equal. *A pair* is
-what a pair of hooks cost there in truth, in nanoseconds; *found* is what the recording says it
-cost, where it could measure that.
+*Bare* is what the program itself measured without a profiler, *raw* is what `calls` measured, and
+*shown* is *raw* without the cost of the hooks. The number in brackets is the spread: the highest
+run minus the lowest one. P12 is met if *shown* is within 5 points of *bare* (10 with `clock=tsc`)
+plus the spread of the bare runs, the truth is within the bounds, and every count is equal. *A pair*
+is the true cost of a pair of hooks, in nanoseconds; *found* is the cost that the recording states,
+if it could measure one.
 
-Rows of single runs are judged by what the same run took. *What samples say* is compared with what
-the program itself measured in that run. *CPU times within their bounds* are compared with the bare
-runs' times, at the pace of that run, which `Lone` shows: processors are slower where others want
-them. Bounds hold 95 of 100 rows; the goal is missed where so few would have a chance below 1 % if
-they did. Bounds take hooks for that much cheaper and dearer than the recording found them as each
-table says that they have; the part that single runs needed stands before.",
+The lines below each table judge every run on its own, with a row for each group. *What samples say*
+compares the sampled time, hooks included, with the time that the program measured in the same run:
+they must agree within the sampling error. *CPU times within their bounds* compares the reported
+times with those of the bare runs, scaled to the speed of that run, which `Lone` shows: a processor
+is slower while others use it. Bounds should hold in 95 of 100 rows. The goal is missed if a count
+as low as this one has a chance below 1 % for bounds that do hold in 95 of 100 rows. Bounds assume
+that hooks may cost less or more than the recording found, by the margin at the end of the *margin*
+line; the figure before it is the margin that the single runs needed.",
         measure: |plan, page| shares::run(newest_runtime()?, plan, page),
         needs_quiet: false,
     },
@@ -47,12 +49,12 @@ table says that they have; the part that single runs needed stands before.",
         name: "samples",
         heading: "Samples of `cpu`",
         about: "\
-P12 is met where *shown* is within 1 point of *bare* plus the spread of the bare runs, or the truth
-lies within the interval that the report states for this number of samples (95 %). The functions of
-`Beats` take turns by the CPU clock of their thread, each as long as the other: 500 microseconds are
-a pair in each interval of 1 kHz, 2,000 a pair in each tick of a kernel with 250 Hz. The engine
-`timer` samples at ticks and nowhere else, so where the turns are in step with these it can't be
-right, which its reports say; perf events drift through such loops.",
+P12 is met if *shown* is within 1 point of *bare* plus the spread of the bare runs, or if the truth
+is within the interval that the report states for this number of samples (95 %). The two functions
+of `Beats` take turns of equal length by the CPU clock of their thread. With turns of 500
+microseconds, a pair fills one interval of 1 kHz; with 2,000, a pair fills one tick of a kernel with
+250 Hz. The engine `timer` samples only at ticks. If the turns are in step with the ticks, its
+shares can't be right, and its reports say so. Samples of perf events drift against such loops.",
         measure: |plan, page| sampled::run(newest_runtime()?, plan, page),
         needs_quiet: false,
     },
@@ -60,17 +62,17 @@ right, which its reports say; perf events drift through such loops.",
         name: "allocations",
         heading: "Bytes by type of `alloc`",
         about: "\
-A program allocates objects of random sizes and adds up what each type took by the runtime's own
-count; megabytes are the mean of the runs. Each type of each run is a row, with the bounds that the
-report states for it (95 %); the goal is missed where so few rows within their bounds would have a
-chance below 1 % if they held 95 of 100.",
+A program allocates objects of random sizes and adds up the bytes of each type by the runtime's own
+count. Megabytes are the mean of the runs. Each type of each run is a row, with the bounds that the
+report states for it (95 %). The goal is missed if so low a count of rows within their bounds has a
+chance below 1 % for bounds that do hold in 95 of 100 rows.",
         measure: |_, page| runtimes().iter().map(|runtime| allocations::run(runtime, page)).sum(),
         needs_quiet: false,
     },
     Part {
         name: "sleeps",
         heading: "Sleeps, waits and work of `calls`",
-        about: "Wall and CPU time of methods that sleep, managed and native, wait, spin, and work so long.",
+        about: "Wall and CPU time of methods that sleep (managed and native), wait, spin or work for a known time.",
         measure: |_, page| sleeps::run(newest_runtime()?, page),
         needs_quiet: true,
     },
@@ -78,16 +80,17 @@ chance below 1 % if they held 95 of 100.",
         name: "paths",
         heading: "Paths of samples",
         about: "\
-A program goes random call paths: through methods with and without a frame, precompiled code that
-calls back, all tiers, handlers of exceptions, native code and back, tail calls, delegates,
-generics, code made at run time. The path is a number handed down as an argument, and its leaf notes
-it with the times between which it was on the stack; the program's own stack traces agree with what
-the number means. A sample in that time is *equal* when the methods of the program on its stack are
-those of the path, in order: no other, none missing. Samples that were lost are not equal. Of each
-step and leaf: samples with it on their paths, how many of them have no fault in it, frames that are
-missing and frames too many. *Called whole* are samples that are not equal and marked complete all
-the same; *astray* those between two leaves that are on the way from none to the next; *CPU time* is
-the part of what the threads used that their samples stand for.",
+A program runs random call paths: through methods with and without a frame, precompiled code that
+calls back, all tiers, exception handlers, native code and back, tail calls, delegates, generics,
+and code made at run time. The path is a number that is passed down as an argument. The leaf notes
+this number and the interval in which it was on the stack; the program's own stack traces confirm
+that the number describes the path. A sample in that interval is *equal* if the program's methods on
+its stack are exactly those of the path, in the same order. Lost samples count as not equal. *Called
+whole* are samples that are not equal but marked as complete. *Between* are samples between two
+leaves; those that are not on the way from one leaf to the next are *astray*. *CPU time* is the
+share of the threads' CPU time that their samples stand for. The goal is 99.9 % of equal samples.
+The tables of steps and leaves count the samples with the step or leaf on their paths, the share of
+these without a fault in it, missing frames and extra frames.",
         measure: |plan, page| paths::run(plan, page),
         needs_quiet: false,
     },
@@ -95,15 +98,16 @@ the part of what the threads used that their samples stand for.",
         name: "stops",
         heading: "Stacks at stops of the runtime",
         about: "\
-The program with known paths is stopped as a whole, again and again, and each thread's stack is
-walked by the runtime itself (`DoStackSnapshot`) and by clrscope's walker, which begins at the call
-of the kernel that the thread waits in. *Equal* are stacks with the same methods in the same order;
-in *guessed* ones a step was a guess. Of those that differ, *said* ones were marked as guessed,
-*unsaid* ones were called certain. Both leave out code made at run time and the runtime's own
-handling of exceptions, which the runtime does not show. *Same address* is the share of equal frames
-that go on at the same instruction in both; for methods that wait in native code, and for blocks of
-handlers, the runtime tells another one of the same method. *Left out* are threads that ran native
-code, which nothing stops, and those that the runtime's own walk refused.",
+The program with known paths is stopped as a whole, again and again. Each thread's stack is walked
+twice: by the runtime itself (`DoStackSnapshot`) and by clrscope's walker, which starts at the
+system call in which the thread waits. *Equal* stacks have the same methods in the same order; in
+*guessed* ones the walker guessed a step. Of the stacks that differ, *said* ones were marked as
+guessed, *unsaid* ones were called certain. Both sides leave out code made at run time and the
+runtime's own exception handling, which the runtime does not show. *Same address* is the share of
+equal frames that resume at the same instruction in both walks; for methods that wait in native
+code, and for handler blocks, the runtime reports another address in the same method. *Left out* are
+threads that ran native code, which a stop does not suspend, and threads that the runtime's own walk
+refused.",
         measure: |plan, page| paths::stops::run(plan.quick, page),
         needs_quiet: false,
     },
@@ -111,9 +115,10 @@ code, which nothing stops, and those that the runtime's own walk refused.",
         name: "callers",
         heading: "Callers by samples and by calls",
         about: "\
-`calls` and `cpu` in one run of the program with known paths: the methods of the program on a
-sample's stack, all but the innermost, must be a path of the exact tree. Hooks force frames on
-methods and keep precompiled code out, so this cannot show what only code without hooks has.",
+`calls` and `cpu` record one run of the program with known paths. The program's methods on a
+sample's stack, except the innermost one, must be a path of the exact calling-context tree. Hooks
+force frames on methods and keep precompiled code out, so this can't test what occurs only in code
+without hooks.",
         measure: |_, page| paths::callers::run(page),
         needs_quiet: false,
     },
@@ -121,12 +126,12 @@ methods and keep precompiled code out, so this cannot show what only code withou
         name: "slower",
         heading: "Methods that are made slower",
         about: "\
-One method is made slower by once, twice and four times its work (k, 2k, 4k), everything else stays
-as it is: a method with a frame, one that is inlined, one without a frame that another one without a
-frame calls. Phases take turns, and the program says what each took by its own CPU clock.
-*Predicted* is the part's time by samples in the phase with nothing slower, and what the program
-took longer; *bound* four standard deviations of what chance does to so many samples, and 3 % of the
-phase. Parts that stay as they are, five in each phase, are shown where they are off.",
+One method is made slower by one, two and four times its work (k, 2k, 4k), and all others stay as
+they are. The method has a frame, is inlined, or has no frame and a caller without a frame. The
+phases take turns, and the program measures each with its own CPU clock. *Predicted* is the part's
+sampled time in the phase with nothing slower, plus the time that the program took longer. *Bound*
+is four standard deviations of the sampling error, plus 3 % of the phase. The table has the five
+unchanged parts of each phase only where they are off.",
         measure: |plan, page| paths::slower::run(plan.quick, page),
         needs_quiet: false,
     },
@@ -134,12 +139,12 @@ phase. Parts that stay as they are, five in each phase, are shown where they are
         name: "awaiters",
         heading: "Who awaits a method",
         about: "\
-Roots wait for their work, each in a way of its own, and the work throws an exception of its root's
-own class after each `await`, while memory is collected and compacted all the time. An exception is
-right where the logical stack of `exceptions` has that root. What is not is below none, as nobody
-awaited the work yet (at most 0.5 %), or *unknown*, below `[unknown awaiter]`, all of it: boxes of
-pooled builders are no tasks, and the consumer of a stream awaits none. Where such a box leaves no
-frame, its stacks begin at `[pool]`. *Debug* is code that the compiler did not optimise.",
+Each root waits for its work in a different way. The work throws an exception of its root's own
+class after each `await`, while the heap is collected and compacted all the time. An exception is
+right if its logical stack in `exceptions` has that root. The others have no root, because the work
+was not awaited yet (at most 0.5 %), or all of them are *unknown* (below `[unknown awaiter]`): boxes
+of pooled builders are not tasks, and the consumer of a stream awaits no task. Where such a box
+leaves no frame, its stacks begin at `[pool]`. *Debug* is code that the compiler did not optimise.",
         measure: |_, page| awaiters::run(page),
         needs_quiet: false,
     },

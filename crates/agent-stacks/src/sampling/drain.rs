@@ -285,7 +285,7 @@ impl Drain {
         if let Some(targets) = self.sampler.targets.get() {
             lock(targets).give_up();
         }
-        let text = "the program handles the signal that samples were taken by: from here on there are none";
+        let text = "the program has installed its own handler for the sampling signal: sampling stops here";
         self.sampler.writer.note(now, text);
     }
 

@@ -100,7 +100,8 @@ impl Engine {
 
     fn perf(interval_ns: u64, kernel: bool, at_launch: bool) -> Result<PerfEvents, String> {
         if !at_launch {
-            return Err("perf events reach only threads that come after them, and this program was running".into());
+            let why = "perf events cover only threads that start later, and this program was already running";
+            return Err(why.into());
         }
         PerfEvents::open(EventSettings { interval_ns, kernel }).map_err(|error| {
             let cure = match perf::paranoid() {
@@ -111,7 +112,7 @@ impl Engine {
                 }
                 _ => "a container's list of system calls may have to name perf_event_open".to_owned(),
             };
-            format!("perf events are not to be had ({error}): {cure}")
+            format!("perf events are not available ({error}): {cure}")
         })
     }
 

@@ -4,9 +4,11 @@ use std::env;
 
 use clr_profiler::{HResult, ModuleId, NameCache, ProfilerInfo, Token};
 
-const COLLECTIBLE: &str = "its assembly can be unloaded, whose methods the runtime does not compile anew";
-const EDITABLE: &str = "its assembly may be edited while it runs, and the runtime does not compile methods of such ones anew: start the program \
-                        without DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
+const COLLECTIBLE: &str =
+    "its assembly is collectible, and the runtime does not recompile (ReJIT) methods of collectible assemblies";
+const EDITABLE: &str = "its assembly may be edited while it runs (Edit and Continue), and the runtime does not \
+                        recompile methods of such assemblies: start the program without \
+                        DOTNET_MODIFIABLE_ASSEMBLIES, which `dotnet watch` sets (`--no-hot-reload`)";
 /// Variable that, with the value `debug`, makes assemblies compiled for a debugger editable.
 const MODIFIABLE: &str = "DOTNET_MODIFIABLE_ASSEMBLIES";
 /// Attribute by which a compiler marks an assembly as compiled for a debugger.

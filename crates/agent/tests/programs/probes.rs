@@ -44,7 +44,7 @@ fn programs_with_probes_in_all_their_methods_do_what_they_did() {
     each_runtime(|runtime| {
         for (name, wanted, not_changed) in [
             ("Counted", ("Counted.Program::Small", 800_000), None),
-            ("Loading", ("Loading.Program::Target", 1_800), Some("Plugin.Work.Run(int): its assembly can be unloaded")),
+            ("Loading", ("Loading.Program::Target", 1_800), Some("Plugin.Work.Run(int): its assembly is collectible")),
             ("TailCalls", ("TailCalls.Program::Target", 2_000), Some("Ping.Play(long): it is always optimised")),
         ] {
             let place = format!("{name} on {}", runtime.version);

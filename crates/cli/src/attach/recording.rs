@@ -118,8 +118,10 @@ fn say_stays(request: &Request) {
     let names: Vec<&str> =
         request.instruments.iter().map(|one| one.name.as_str()).filter(|name| is_one(name)).collect();
     if !names.is_empty() {
+        let change = if names.len() == 1 { "changes" } else { "change" };
         say(&format!(
-            "clrscope: after '{}' the runtime does not detach an agent: it stays in the program, and sleeps",
+            "clrscope: '{}' {change} methods, so the runtime will not detach the agent: after the recording it stays \
+             in the program, inactive",
             names.join("' and '")
         ));
     }
@@ -414,7 +416,7 @@ impl Session {
             Some(Answer::Failed) => Err("it could not be taken; the recording says why"),
             _ if !process.is_alive() => Err("the program ended before it was taken"),
             _ if is_interrupted.load(Ordering::Acquire) => Err("it was interrupted"),
-            _ if is_stopped() => Err("the program is stopped, by a signal or a debugger"),
+            _ if is_stopped() => Err("the program is stopped by a signal or a debugger"),
             _ => Err("the agent did not answer"),
         }
     }
@@ -437,8 +439,8 @@ impl Session {
         while process.is_alive() && self.standing() != Standing::Detached {
             if began.elapsed() > FOR_LEAVING {
                 let what = match process.is_stopped() {
-                    true => "it is stopped; the agent leaves when it goes on",
-                    false => "its runtime does not let go of the agent, which does nothing any more",
+                    true => "it is stopped; the agent detaches when the process resumes",
+                    false => "the runtime has not detached the agent yet; the agent is inactive",
                 };
                 return say(&format!("clrscope: process {}: {what}", process.pid()));
             }

@@ -46,7 +46,7 @@ impl Present {
 /// The hint for a reason that the agent gave.
 fn hint_to(why: &str) -> &'static str {
     match why.ends_with(&Who::Others.to_string()) {
-        true => "where all who can write there may be trusted, as in a pod's own volume: --trust-writable",
+        true => "if you trust everyone who can write there, as in a pod's own volume: --trust-writable",
         false => "see 'clrscope attach --help' for what can be attached",
     }
 }
@@ -76,24 +76,25 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
                 ),
                 None => cannot(
                     format!("another profiler is loaded, {}, and another 'clrscope attach' records", other.in_words()),
-                    "end that one, and attach again",
+                    "stop that one, then attach again",
                 ),
             },
             Present::None => cannot(
-                "another 'clrscope attach', or another tool, is attached to it, and the runtime takes one profiler at a time"
+                "another 'clrscope attach' or another tool is attached, and the runtime allows one profiler at a time"
                     .to_owned(),
-                "end that one, and attach again",
+                "stop it, then attach again",
             ),
         },
         Some(ResultCode::WAITING_FOR_CONCURRENT_GC) => {
             cannot("a collection in the background did not end in time".to_owned(), "attach again")
         }
-        Some(ResultCode::RUNTIME_UNINITIALIZED | ResultCode::NOT_YET_AVAILABLE) => {
-            cannot("its runtime is still starting".to_owned(), "attach again in a moment, or record from the start: clrscope run")
-        }
+        Some(ResultCode::RUNTIME_UNINITIALIZED | ResultCode::NOT_YET_AVAILABLE) => cannot(
+            "its runtime is still starting".to_owned(),
+            "attach again in a moment, or record from the start: clrscope run",
+        ),
         Some(ResultCode::NOT_SUPPORTED | ResultCode::UNKNOWN_COMMAND) => cannot(
-            "its runtime takes no profilers, as with NativeAOT".to_owned(),
-            "only runtimes with profilers can be attached to",
+            "its runtime does not support profilers (NativeAOT, for example)".to_owned(),
+            "attach works only with CoreCLR",
         ),
         Some(code) => cannot(format!("its runtime could not load the agent: {code}"), "run 'clrscope doctor'"),
         None => explained(process, error),

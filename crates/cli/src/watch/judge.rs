@@ -78,7 +78,7 @@ pub(super) fn judge(process: &Process) -> Judgement {
         return left(debugger);
     }
     if process.is_stopped() {
-        return left("it is stopped, by a signal or a debugger".to_owned());
+        return left("it is stopped by a signal or a debugger".to_owned());
     }
     match process.port() {
         Ok(_) => {}

@@ -211,8 +211,8 @@ fn a_stopped_program_is_called_that() {
         let output = place.run(&words);
         let said = said(&output);
         assert_eq!(output.status.code(), Some(1), "{words}: {said}");
-        assert!(said.contains("it is stopped, by a signal or a debugger"), "{words}: {said}");
-        assert!(said.contains(&format!("hint: let it go on: kill -CONT {pid}")), "{words}: {said}");
+        assert!(said.contains("it is stopped by a signal or a debugger"), "{words}: {said}");
+        assert!(said.contains(&format!("hint: resume it: kill -CONT {pid}")), "{words}: {said}");
     }
     server.signal("CONT");
     assert!(place.run(&format!("record {pid} mark ended")).status.success());

@@ -43,15 +43,15 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     }
     if request.has_probes() && checked.iter().all(|one| one.spec().name != probes::SPEC.name) {
         return Err(Refusal {
-            why: "methods or lines to be probed are named, and no instrument probes them".to_owned(),
-            hint: "name 'probes' among the instruments".to_owned(),
+            why: "--probe and --probe-at need the instrument 'probes', which is not requested".to_owned(),
+            hint: "add it: -i probes".to_owned(),
         });
     }
     if request.inlined_exact && !checked.iter().any(|one| one.spec().has_code) {
         let names = ALL.iter().filter(|spec| spec.has_code).map(|spec| spec.name);
         return Err(Refusal {
-            why: "inlined=exact is asked for, and no instrument has stacks with inlined methods".to_owned(),
-            hint: format!("leave it out, or name one of these: {}", list(names)),
+            why: "inlined=exact needs an instrument that records stacks, and none is requested".to_owned(),
+            hint: format!("leave it out, or add one of these: {}", list(names)),
         });
     }
     check_last(request, &checked)?;
@@ -79,16 +79,16 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
     let refuse = |why: String, hint: String| Err(Refusal { why, hint });
     if let (None, Some(trigger)) = (request.last_ms, request.triggers.first()) {
         return refuse(
-            format!("'{trigger}' has the last events written out, and all are kept"),
-            "say of how long events are to be kept: --last 60s".to_owned(),
+            format!("'{trigger}' writes out the last events, but without --last all events are kept"),
+            "say how much to keep: --last 60s".to_owned(),
         );
     }
     let missing = |trigger: &&Trigger| checked.iter().all(|one| one.spec().name != trigger.instrument());
     if let Some(trigger) = request.triggers.iter().find(missing) {
         let instrument = trigger.instrument();
         return refuse(
-            format!("'{trigger}' is seen by the instrument '{instrument}', which is not asked for"),
-            format!("name it too: -i {instrument}"),
+            format!("'{trigger}' needs the instrument '{instrument}', which is not requested"),
+            format!("add it: -i {instrument}"),
         );
     }
     // Readers of a live recording use differences of sums, so all instruments are possible.
@@ -97,8 +97,8 @@ fn check_last(request: &Request, checked: &[CheckedInstrument]) -> Result<(), Re
     if let Some(one) = sums {
         let names = ALL.iter().filter(|spec| spec.keeps_last).map(|spec| spec.name);
         return refuse(
-            format!("'{}' adds up from its beginning, so its last time can't be kept alone", one.spec().name),
-            format!("instruments whose last time can be kept: {}", list(names)),
+            format!("'{}' covers the whole recording, so it can't keep only the latest part (--last)", one.spec().name),
+            format!("instruments that work with --last: {}", list(names)),
         );
     }
     Ok(())
@@ -112,14 +112,14 @@ fn check_every(request: &Request, checked: &[CheckedInstrument]) -> Result<(), R
     }
     if request.last_ms.is_some() {
         return refuse(
-            "a recording of periods has each period whole, so its last time can't be kept alone".to_owned(),
+            "each period is recorded whole, so --last does not apply".to_owned(),
             "leave out --last, or --every".to_owned(),
         );
     }
     if let Some(one) = checked.iter().find(|one| !one.spec().rotates) {
         let names = ALL.iter().filter(|spec| spec.rotates).map(|spec| spec.name);
         return refuse(
-            format!("'{}' adds up from its beginning, so it can't be recorded in periods", one.spec().name),
+            format!("'{}' covers the whole recording, so it can't be recorded in periods", one.spec().name),
             format!("instruments that can be recorded in periods: {}", list(names)),
         );
     }

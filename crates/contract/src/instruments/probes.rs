@@ -64,7 +64,7 @@ pub const SPEC: &Spec = &Spec {
         Conflict {
             option: None,
             with: With::NoProbe,
-            why: "'probes' changes the methods that are named, or have a line that is, and none is",
+            why: "'probes' needs at least one method or line, and none is given",
             hint: "name some: --probe 'Shop.Cart::*' or --probe-at Cart.cs:42",
         },
         Conflict {

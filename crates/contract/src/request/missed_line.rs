@@ -68,9 +68,7 @@ impl MissedLine {
         match self.line.parse::<SourceLine>() {
             Ok(SourceLine { file, line }) if self.has_file() => format!("{file} has no code at line {line}"),
             Ok(SourceLine { file, .. }) => {
-                format!(
-                    "no source file of an assembly that was loaded, as far as they have symbols, ends with '{file}'"
-                )
+                format!("no loaded assembly with symbols has a source file whose path ends with '{file}'")
             }
             Err(_) => format!("'{}' is no line", self.line),
         }
@@ -98,7 +96,7 @@ impl MissedLine {
             LineHint::Unknown(why) => Some(why.clone()),
             _ => None,
         });
-        (!unknown.is_empty()).then(|| format!("lines are not known of {}", unknown.join("; of ")))
+        (!unknown.is_empty()).then(|| format!("no line information for {}", unknown.join("; for ")))
     }
 
     fn has_file(&self) -> bool {
@@ -140,14 +138,14 @@ mod tests {
     fn the_best_hint_is_said() {
         let said = |hints: &[LineHint]| MissedLine::new("Cart.cs:43", hints.to_vec()).to_string();
         let file = || LineHint::File("/src/Card.cs".to_owned());
-        let unknown = || LineHint::Unknown("Shop: it was compiled without symbols. Build it anew.".to_owned());
+        let unknown = || LineHint::Unknown("Shop: it was compiled without symbols. Build it again.".to_owned());
         let lines = [9, 45, 42, 70, 42].map(LineHint::Line);
         assert_eq!(said(&[&lines[..], &[file()]].concat()), "Cart.cs has no code at line 43; nearest: 42, 45, 70");
-        let no_file = "no source file of an assembly that was loaded, as far as they have symbols, ends with 'Cart.cs'";
+        let no_file = "no loaded assembly with symbols has a source file whose path ends with 'Cart.cs'";
         assert_eq!(said(&[unknown(), file()]), format!("{no_file}; did you mean '/src/Card.cs'?"));
         assert_eq!(
             said(&[unknown()]),
-            format!("{no_file}; lines are not known of Shop: it was compiled without symbols. Build it anew.")
+            format!("{no_file}; no line information for Shop: it was compiled without symbols. Build it again.")
         );
         assert_eq!(said(&[]), no_file);
     }

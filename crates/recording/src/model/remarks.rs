@@ -330,7 +330,7 @@ impl fmt::Display for Advice {
     /// The options to type, with a few words before them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Exclude(patterns) = self;
-        f.write_str("what spares it:")?;
+        f.write_str("to reduce the overhead:")?;
         patterns.iter().try_for_each(|pattern| write!(f, " --exclude '{pattern}'"))
     }
 }

@@ -177,7 +177,7 @@ pub(super) fn sentence(change: &Change, unit: Unit) -> String {
     let judged = match (change.is_exact(), change.verdict.is_change()) {
         (true, _) => ", exact".to_owned(),
         (false, true) => format!(", in 95 of 100 cases {}", range_words(change, unit)),
-        (false, false) => format!(", which chance may have made: {}", range_words(change, unit)),
+        (false, false) => format!(", within the noise: {}", range_words(change, unit)),
     };
     let difference = difference_words(change.difference, unit);
     let difference =

@@ -154,7 +154,7 @@ pub(super) fn note(verdicts: &Verdicts, [one, several]: [&str; 2]) -> String {
     let Verdicts { changed, unclear, same } = *verdicts;
     let mut text = format!("{} {} changed", count(changed), if changed == 1 { one } else { several });
     if unclear > 0 {
-        text.push_str(&format!(", {} with a difference that chance may have made", count(unclear)));
+        text.push_str(&format!(", {} with a difference within the noise", count(unclear)));
     }
     text.push_str(&format!(", {} exactly as before.", count(same)));
     let doubtful = changed + unclear;

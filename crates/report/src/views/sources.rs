@@ -29,8 +29,8 @@ pub(super) fn not_found(missing: &[String], root: Option<&Path>) -> Option<Strin
         more => format!(" and {more} more files"),
     };
     let cure = match root {
-        Some(root) => format!("Nor is anything below {} called like the end of the path.", root.display()),
-        None => "Where the sources lie elsewhere: --source-root FOLDER.".to_owned(),
+        Some(root) => format!("No file below {} matches the end of that path either.", root.display()),
+        None => "If the sources are elsewhere: --source-root FOLDER.".to_owned(),
     };
     Some(format!("Source not found: {first}{more}. {cure}"))
 }

@@ -218,7 +218,7 @@ impl Prober {
             } else if kept_code::is_kept((module, name.token)) {
                 kept_code::WHY
             } else if self.relies_on_tail_calls(&name) {
-                "it is always optimised, and ends by calls for which the compiler gives its own stack up"
+                "it is always optimised, and ends with tail calls, which a probe would prevent"
             } else {
                 kept.push(name);
                 continue;

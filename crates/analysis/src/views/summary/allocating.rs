@@ -86,9 +86,9 @@ fn alive(view: &Allocations<'_>) -> Option<Finding> {
     let by = row.live_place.map_or_else(String::new, |by| format!(", most of it allocated by {}", by.function.label()));
     let when = if view.at_end { "at the end" } else { "at the end of the time shown" };
     let about = about(view);
-    let text = format!("{about}{} that were allocated were alive {when}, or not collected yet", bytes(whole));
+    let text = format!("{about}{} of what was allocated was still alive {when}, or not collected yet", bytes(whole));
     let text = match survived {
-        0 => format!("{text}, and no collection saw it: {} of it {}{by}", bytes(live.bytes), name(row)),
+        0 => format!("{text} (no collection has examined it): {} of it {}{by}", bytes(live.bytes), name(row)),
         _ => format!(
             "{text}; {} of it outlived a collection: {} of that {}{by}; the oldest outlived {} collections",
             bytes(survived),

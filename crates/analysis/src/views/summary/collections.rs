@@ -76,10 +76,12 @@ fn paused(facts: &CollectionFacts<'_>) -> String {
     };
     let rate = facts.allocated_bytes.map_or_else(String::new, |allocated| {
         let rate = facts.allocated_per_second().unwrap_or(0.0);
-        format!("; it allocated at least {}, {} per second of the time recorded", bytes(allocated), bytes(rate as u64))
+        let (all, per_second) = (bytes(allocated), bytes(rate as u64));
+        format!("; the program allocated at least {all}, {per_second} per second of the time recorded")
     });
     format!(
-        "the program stood still {} of the time ({}) for {collections} ({low} of generation 0, {middle} of 1, {high} of 2{induced}){rate}",
+        "garbage collection paused the program for {} of the time ({}): {collections} ({low} of generation 0, {middle} \
+         of 1, {high} of 2{induced}){rate}",
         percent(facts.paused_share()),
         time(facts.pause_ns),
     )

@@ -24,7 +24,7 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
 fn about(row: &LockRow<'_>, watched_ns: u64) -> Option<Finding> {
     let threads = row.total_ns as f64 / watched_ns.max(1) as f64;
     let own = row.waiters.iter().find_map(LockPath::own_frame);
-    let below = own.as_ref().map_or_else(String::new, |frame| format!(" below {}", frame.function.label()));
+    let below = own.as_ref().map_or_else(String::new, |frame| format!(" in calls from {}", frame.function.label()));
     let at_once = match row.max_waiters {
         0 | 1 => String::new(),
         most => format!(", {most} at once at most"),

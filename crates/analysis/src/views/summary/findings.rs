@@ -203,7 +203,7 @@ fn longest_wait(evidence: &Evidence<'_, '_>, kind: WaitKind) -> Option<Finding> 
     let (low, high) = sampled_bounds(ns as f64, step_of_waits(view));
     let part = Part::between(ns, (low as u64, high as u64), run_ns);
     let what = if kind == WaitKind::Lock { "waiting for locks" } else { "sleeping" };
-    let text = format!("below {} threads spent {} {what}", function.label(), time(ns));
+    let text = format!("in calls from {}, threads spent {} {what}", function.label(), time(ns));
     let metric = view.conditions.metric.name;
     // Sums of calls do not show which threads sleep by design.
     let cost = if kind == WaitKind::Lock { evidence.threads(ns) } else { 0.0 };
@@ -267,7 +267,7 @@ fn most_by_kind(evidence: &Evidence<'_, '_>) -> Vec<Finding> {
 /// Adds to a sentence the own code below which most work of a kind was done, if that code is known.
 fn below_own_code(evidence: &Evidence<'_, '_>, kind: SampleKind, found: Finding) -> Finding {
     let Some((function, place)) = evidence.places.most_of(kind) else { return found };
-    let text = format!("{}, most of it below {}", found.text, function.label());
+    let text = format!("{}, most of it in calls from {}", found.text, function.label());
     let found = Finding { text, ..found };
     found.at_known(&function, place, ", at ")
 }
@@ -317,7 +317,8 @@ fn most_made(evidence: &Evidence<'_, '_>) -> Option<Finding> {
     let (all, most) = (row.count?, row.exceptions.as_ref()?);
     let (place, [all_text, count]) = (most.place?, [all, most.count].map(number));
     let text = format!(
-        "{all_text} exceptions were made, {count} of them below {}: {again} -i exceptions shows types, stacks and catchers",
+        "{all_text} exceptions were created, {count} of them in calls from {}: {again} -i exceptions shows types, \
+         stacks and catchers",
         place.label()
     );
     let found = Finding::exact(FindingKind::Exceptions, text, part(most.count, all));

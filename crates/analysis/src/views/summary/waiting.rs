@@ -45,7 +45,7 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
     let is_starved =
         waits.process.processors > 0 && low / waits.watched_ns as f64 >= f64::from(waits.process.processors);
     let instead = instead_of_await(most.reason);
-    let below = format!("most below {}, which waits for {what}{instead}", most.function.label());
+    let below = format!("most in calls from {}, which waits for {what}{instead}", most.function.label());
     let [in_all, of_most] = [blocked.ns, most.blocked.ns].map(time);
     let mean = format!("{:.1}", blocked.ns as f64 / waits.watched_ns as f64);
     let processors = match waits.process.processors {
@@ -59,8 +59,8 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
         true if kind == WaitKind::Lock => {
             let (function, at_once) = (most.function.label(), most.most_at_once);
             let text = format!(
-                "threads waited {of_most} in all for {what} below {function} ({at_once} at once at most): on average \
-                 {mean} threads of the pool were blocked on {processors}{in_pool}"
+                "threads waited {of_most} in all for {what} in calls from {function} ({at_once} at once at most): on \
+                 average {mean} threads of the pool were blocked on {processors}{in_pool}"
             );
             (FindingKind::LockConvoy, text, most.blocked)
         }
@@ -98,8 +98,8 @@ fn about_group(waits: &ProcessWaits<'_>, group: &WaitGroup<'_>) -> Option<Findin
     };
     let (function, waited) = (group.function.label(), time(group.blocked.ns));
     let text = match kind {
-        WaitKind::Sleep => format!("below {function} threads slept {waited} in all{at_once}"),
-        _ => format!("below {function} threads waited {waited} in all for {what}{instead}{at_once}"),
+        WaitKind::Sleep => format!("in calls from {function}, threads slept {waited} in all{at_once}"),
+        _ => format!("in calls from {function}, threads waited {waited} in all for {what}{instead}{at_once}"),
     };
     let is_lock = kind == WaitKind::Lock || group.reason == WaitReason::SEMAPHORE;
     let is_convoy = is_lock && group.most_at_once > 1;

@@ -316,10 +316,11 @@ pub(super) fn only_requests(recording: &Recording) -> Option<Fact> {
     }
     let requests = shown.iter().map(|work| work.requests.len() as u64).sum::<u64>();
     let text = match requests {
-        0 => "nothing: what is done for a request is known of those that the program serves, and none is meant"
-            .to_owned(),
+        0 => {
+            "nothing: work is attributed only to requests that the program serves, and none of them matches".to_owned()
+        }
         _ if shown.iter().all(|work| work.requests.is_empty() || !work.is_known) => {
-            "nothing: its threads have not said for which request they worked".to_owned()
+            "nothing: none of its threads is known to have worked for these requests".to_owned()
         }
         1 => "what was done for 1 request that the program served".to_owned(),
         _ => format!("what was done for {} requests that the program served", count(requests)),

@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn advice_to_type_a_long_pattern_shows_it_whole() {
         let pattern = "'[System.Reflection.Metadata]System.Reflection.Metadata.MethodImplementationHandle::FromRowId'";
-        let lines = wrapped(&format!("what spares it: --exclude {pattern}"), 40);
-        assert_eq!(lines, ["what spares it: --exclude", pattern]);
+        let lines = wrapped(&format!("to reduce the overhead: --exclude {pattern}"), 40);
+        assert_eq!(lines, ["to reduce the overhead: --exclude", pattern]);
         let unquoted = pattern.trim_matches('\'');
         assert!(columns(&wrapped(unquoted, 40)[0]) <= 40);
     }

@@ -135,7 +135,7 @@ fn changed(others: &[&str]) -> Option<String> {
         1 => " and one more file".to_owned(),
         more => format!(" and {more} more files"),
     };
-    Some(format!("Changed since it ran, so that marks may be beside their lines: {first}{more}."))
+    Some(format!("Changed since the run, so marks may be on the wrong lines: {first}{more}."))
 }
 
 /// Passes the source of all files to a renderer.
