@@ -1,5 +1,5 @@
-//! Questions about things that may be unloaded at any moment: asked only while nothing was
-//! unloaded.
+//! Questions to the runtime about things that may be unloaded at any moment. They are asked only if
+//! nothing was unloaded since the thing was seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub struct Unloads {
     released: Condvar,
 }
 
-/// The moment at which something was seen, for a question about it later.
+/// When something was seen. Later questions about it need this moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
     /// Seen after this many unloads.
@@ -52,8 +52,8 @@ impl Unloads {
 
     /// Makes unloads wait until the returned guard is dropped, for several questions about things
     /// that existed after `count` unloads. `None` where they may be gone, or are being unloaded.
-    /// Not for threads of the program: the runtime may suspend one for a collection that the
-    /// question waits for.
+    /// Threads of the program must not call this: the runtime may suspend the caller for a
+    /// collection that the question waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
@@ -70,7 +70,7 @@ impl Unloads {
         *self.keeps() = Some(self.methods.load(Ordering::Acquire));
     }
 
-    /// Unloads wait no longer.
+    /// Ends the wait of unloads that [`keep`](Self::keep) began.
     pub fn release(&self) {
         *self.keeps() = None;
         self.released.notify_all();
@@ -114,23 +114,23 @@ impl Unloads {
         *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 
-    /// A dynamic method is about to be unloaded. A collection may be waiting for this thread, so it
-    /// waits for one question at most.
+    /// To be called when a dynamic method is about to be unloaded. Waits for one question at most,
+    /// as a collection may be waiting for this thread.
     pub fn method_unloads(&self) {
         self.methods.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
     /// Like [`unloads`](Self::unloads), for an unload that takes several steps until
-    /// [`ends`](Self::ends). No questions are asked in the meantime.
+    /// [`ends`](Self::ends) is called. No questions are asked in the meantime.
     pub fn begins(&self) {
         self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// The unload that began is complete. No more questions are asked about things seen before or
-    /// during it.
+    /// To be called when the unload that [began](Self::begins) is complete. No more questions are
+    /// asked about things seen before or during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // An unload that had begun before the agent listened was not counted.
@@ -138,15 +138,15 @@ impl Unloads {
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// An unload is about to begin. It waits for the current question, and prevents others about
-    /// things seen before it.
+    /// To be called when an unload is about to begin. Waits for the current question, and prevents
+    /// later questions about things seen before the unload.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Makes unloads wait until it is dropped.
+/// A guard: unloads wait until it is dropped.
 #[derive(Debug)]
 pub struct UnloadsHeld<'a> {
     _asking: MutexGuard<'a, ()>,

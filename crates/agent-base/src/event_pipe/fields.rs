@@ -19,7 +19,7 @@ macro_rules! numbers {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of an event with these bytes.
+    /// A reader at the first field of an event with these bytes.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

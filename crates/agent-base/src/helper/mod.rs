@@ -102,13 +102,13 @@ pub trait Detach: Send + Sync {
     fn request(&self) -> bool;
 }
 
-/// A step of noting the gains up to a boundary between parts.
+/// Result of one step of noting the gains (what the tasks counted since the last boundary).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All gains are noted, under this number. 0 where events and their times already tell
-    /// everything, or where there is no room.
+    /// All gains are noted under this number. 0 if events and their times already tell everything,
+    /// or if the recording has no room for gains.
     Noted(u32),
 }
 
@@ -150,13 +150,13 @@ impl HelperHandle {
         }
     }
 
-    /// Whether the thread is not running (any more).
+    /// Whether the thread has ended, or was never started.
     pub fn is_gone(&self) -> bool {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// The program ends: waits until the thread has made one more whole round, including postponed
-    /// work, but at most `most`.
+    /// To be called when the program ends. Waits at most `most` until the thread has made one more
+    /// whole round, including postponed work.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
@@ -226,19 +226,19 @@ impl HelperHandle {
         Ok(())
     }
 
-    /// Says how the agent leaves when the recording is over, instead of staying. To be called
-    /// before [`start`](Self::start).
+    /// Sets how the agent leaves the process when the recording is over; without this call it
+    /// stays. To be called before [`start`](Self::start).
     pub fn set_detachment(&self, detachment: Box<dyn Detach>) {
         let _ = self.0.detachment.set(detachment);
     }
 
-    /// An attached agent has finished its first work, such as adding probes to methods. The
-    /// requested duration of the recording begins now.
+    /// To be called when an attached agent has finished its first work, such as adding probes to
+    /// methods. The requested duration of the recording begins now.
     pub fn has_attached(&self) {
         self.0.is_attached.store(true, Ordering::Release);
     }
 
-    /// How the agent leaves, if it was attached.
+    /// How the agent leaves; `None` if it stays, because it was not attached.
     pub fn detachment(&self) -> Option<&dyn Detach> {
         self.0.detachment.get().map(Box::as_ref)
     }

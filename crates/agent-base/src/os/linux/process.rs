@@ -96,13 +96,13 @@ pub fn mappings() -> String {
 /// A line of [`mappings`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping<'a> {
-    /// The addresses.
+    /// Addresses of the mapping.
     pub addresses: Range<usize>,
-    /// What is allowed there: `r`, `w`, `x` or `-` for each, then `p` or `s`.
+    /// Permissions: `r`, `w`, `x` or `-` for each, then `p` or `s`.
     pub rights: &'a str,
-    /// Offset in the file.
+    /// Offset of the mapping in the file, in bytes.
     pub offset: usize,
-    /// Path of the file, a name in brackets for memory of the system, or empty.
+    /// Path of the file; a name in brackets for memory of the system; otherwise empty.
     pub path: &'a str,
 }
 
@@ -118,13 +118,13 @@ impl<'a> Mapping<'a> {
         Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, rights, offset, path })
     }
 
-    /// Whether code may run there.
+    /// Whether the memory is executable.
     pub fn can_run(&self) -> bool {
         self.rights.contains('x')
     }
 
-    /// Whether a file is mapped here. The runtime maps compiled code twice from memory without a
-    /// file; images of assemblies are mapped from their files.
+    /// Whether a file is mapped. The runtime maps compiled code twice from memory without a file;
+    /// images of assemblies are mapped from their files.
     pub fn is_file(&self) -> bool {
         self.path.starts_with('/') && !self.path.starts_with("/memfd:")
     }
@@ -178,8 +178,8 @@ fn runnable(loads: &str) -> Option<u32> {
     loads.split(' ').nth(3)?.split('/').next()?.parse().ok()
 }
 
-/// Start of a process, in ticks since the machine started. Together with the id this identifies a
-/// process uniquely.
+/// Start time of a process, in ticks since the machine started. Process id and start time together
+/// identify a process uniquely.
 pub fn start_of(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
 }
