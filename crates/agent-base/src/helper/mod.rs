@@ -150,7 +150,7 @@ impl HelperHandle {
         }
     }
 
-    /// Whether the thread has ended, or was never started.
+    /// Whether the thread has ended; `false` before it starts.
     pub fn is_gone(&self) -> bool {
         self.0.gone.load(Ordering::Acquire)
     }

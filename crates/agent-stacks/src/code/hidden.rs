@@ -12,7 +12,7 @@ use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
 impl CodeMap {
-    /// What is known about an address at which a body resumes: whether the body hides its return
+    /// What is known about a return address in a body: whether the body hides its own return
     /// address there.
     pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
         let BodyStep { step, is_certain } = self.step(body, address, true);
@@ -26,8 +26,8 @@ impl CodeMap {
         }
     }
 
-    /// Answers the open questions of the code that follows frame pointers. Where the runtime may
-    /// not be asked, they stay open.
+    /// Answers the open questions of callbacks that follow frame pointers. Questions for which the
+    /// runtime may not be asked stay open.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
         self.look(|map| {
             if map.questions() == Questions::Asked {

@@ -1,4 +1,4 @@
-//! From a call instruction to the called method.
+//! Finds the method that a call instruction calls.
 
 use std::ops::Range;
 
@@ -29,14 +29,14 @@ pub(crate) enum CodeAt<Id = FunctionId> {
     Unknown,
 }
 
-/// The target of a call, as far as its instruction tells.
+/// The target of a call, as far as the instruction tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallTarget<Id = FunctionId> {
     /// The method.
     Method(Id),
     /// Certainly not a method.
     Nothing,
-    /// Not known now. The runtime may not have stored the method's address there yet.
+    /// Not known now: the runtime may not have stored the method's address there yet.
     Unknown,
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that the code at an address calls by direct instructions, each once, as far as they
-/// are known now. `code_at` is also asked about addresses to which no call leads: any bytes that
-/// look like a call are taken for one, and many a call was never made.
+/// The methods that code calls by direct instructions, each once, as far as they are known now. Any
+/// bytes that look like a call are taken for a call, so `code_at` is also asked about addresses
+/// that no call leads to.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

@@ -1,9 +1,4 @@
-//! Blocks that throw for failed checks of a method.
-//!
-//! In optimised code all checks of one kind in a region (array bounds, overflows) jump to one
-//! block. The block calls the runtime's helper, and the compiler maps it to no IL (the runtime's
-//! src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The failed check is one of those that jump
-//! there.
+//! Blocks of a method that throw when one of its checks fails.
 
 use clr_profiler::{CodeRange, IlPlace, IlRange};
 use clrscope_agent_base::arch::{LONGEST_CALL, call_starts, ends_in_trap, jumps_to};
@@ -14,9 +9,9 @@ const MOST_CODE: usize = 64 << 10;
 /// Bytes behind a call that are searched for the trap at the end of such blocks.
 const BEHIND: usize = 64;
 
-/// The IL range of all checks whose failure runs the call that returns to `return_address`. `None`
-/// if the call is in no such block of the code with these pieces and this map, or if the statement
-/// of a check is unknown.
+/// The IL range of all checks whose failure runs the call that returns to `return_address`.
+/// `pieces` and `map` belong to the method's code. `None` if the call is not in a block that throws
+/// for checks, or if the statement of a check is unknown.
 pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_address: usize) -> Option<IlPlace> {
     let pieces: Vec<(CodeRange, Vec<u8>)> =
         pieces.iter().map(|piece| Some((*piece, code_of(piece)?))).collect::<Option<_>>()?;

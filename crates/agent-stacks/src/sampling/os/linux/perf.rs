@@ -408,8 +408,8 @@ fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) 
     Some(())
 }
 
-/// The start of the kernel's code, if the kernel shows its symbols. Without symbols its addresses
-/// mean nothing.
+/// The address of the start of the kernel's code; `None` if the kernel hides its symbols, without
+/// which addresses mean nothing.
 pub(crate) fn kernel_start() -> Option<usize> {
     // The symbol is among the first ones; the whole list has several megabytes.
     let symbols = BufReader::new(fs::File::open("/proc/kallsyms").ok()?);
