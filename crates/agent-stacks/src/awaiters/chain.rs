@@ -48,7 +48,7 @@ impl Chain {
         self.functions.iter().map(frame).collect()
     }
 
-    /// A hash of the chain, combined with `mixed`.
+    /// A hash of the chain.
     pub(crate) fn mixed(&self) -> u64 {
         let mut mix = DefaultHasher::new();
         for (function, place) in &self.functions {

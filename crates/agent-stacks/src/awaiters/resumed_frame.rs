@@ -52,7 +52,7 @@ impl LastChain {
         &self.chain
     }
 
-    /// A hash of the chain, combined with `mixed`.
+    /// A hash of the chain.
     #[inline]
     pub fn mixed(&self) -> u64 {
         self.mixed

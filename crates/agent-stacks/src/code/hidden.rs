@@ -12,8 +12,8 @@ use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
 impl CodeMap {
-    /// What is known about a return address in a body: whether the body hides its own return
-    /// address there.
+    /// What is known about `address`, a return address in `body`: whether the body's own return
+    /// address is hidden from frame pointers there.
     pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
         let BodyStep { step, is_certain } = self.step(body, address, true);
         let takes_place = body.took_over();

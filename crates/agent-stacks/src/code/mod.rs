@@ -132,9 +132,9 @@ pub struct CodeMap {
     unloads: u64,
 }
 
-/// Runs `look` with `owner`, whose code map may ask the runtime in the meantime: unloads wait. If
-/// there was an unload that the map does not know of, or one is going on, the runtime is not asked,
-/// and unknown addresses stay unknown. Looks must not be nested.
+/// Runs `look` with `owner`. Unloads wait in the meantime, so the code map of `owner` may ask the
+/// runtime. If there was an unload that the map does not know of, or one is going on, the runtime
+/// is not asked, and unknown addresses stay unknown. Looks must not be nested.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
     let held = unloads.hold(map(owner).unloads);
@@ -261,7 +261,7 @@ impl CodeMap {
     }
 
     /// Whether an address is a return address, as far as known without reading the list of mappings
-    /// again. For words of which most only look like addresses.
+    /// again. Meant for words that mostly only look like addresses.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)

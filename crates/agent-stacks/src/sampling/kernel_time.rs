@@ -35,8 +35,8 @@ struct Account {
 }
 
 impl KernelTime {
-    /// Creates the clocks for the thread `first` and later ones. `alive` are the threads that exist
-    /// now.
+    /// Creates the clocks for the thread `first` and for threads that begin later. Other threads in
+    /// `alive`, which lists all existing threads, are left out.
     pub(super) fn new(interval_ns: u64, first: u32, alive: &[u32]) -> Self {
         let passed_over = alive.iter().copied().filter(|&os_id| os_id != first).collect();
         let mut threads = HashMap::new();

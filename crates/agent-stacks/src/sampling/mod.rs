@@ -258,7 +258,7 @@ impl Sampler {
         let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The helper thread's task that starts and stops sampling.
+    /// The helper thread's task for this sampler.
     pub fn task(&'static self) -> Box<dyn Task> {
         Box::new(SamplerTask(self))
     }

@@ -175,7 +175,7 @@ impl ObjectCopies {
     }
 
     /// Finds an async method on the calling thread's interrupted stack. `word` gives the word at an
-    /// offset from `sp`; the thread was interrupted at `ip`. Async-signal-safe.
+    /// address of that stack, from `sp` on; the thread was interrupted at `ip`. Async-signal-safe.
     pub(crate) fn find(&self, ip: usize, sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<FirstObject> {
         if self.task_field.load(Ordering::Acquire) == 0 {
             return None;

@@ -35,7 +35,7 @@ pub(super) struct Marks {
     pub(super) main_program: bool,
     /// The frame belongs to a library other than the runtime and the C library.
     pub(super) other_library: bool,
-    /// Whether the frame is a method. The second flag: the method is outside the framework.
+    /// `method`: the frame is a compiled method. `own_code`: the method is outside the framework.
     pub(super) method: bool,
     pub(super) own_code: bool,
     /// The frame was guessed from its callee.

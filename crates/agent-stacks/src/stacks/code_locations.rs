@@ -28,7 +28,7 @@ pub struct CodeLocation {
     /// Length in bytes of the IL range from `il_offset` on that may contain the instruction; see
     /// [`IlPlace`].
     pub(crate) il_span: u16,
-    /// Methods inlined into the function, the innermost of which the thread is in.
+    /// Inlined methods within the function that the thread is in.
     pub inlined: InlinedFrames,
     /// The role of the function in asynchronous code.
     pub(crate) part: AsyncPart,

@@ -140,7 +140,7 @@ impl UnwindRules {
 
     /// Walks from the innermost method outwards, at most `limit` methods. `visit` is called with
     /// the address, stack pointer and place of each method, `on_the_way` with the addresses of the
-    /// runtime's code between methods.
+    /// runtime's code before the innermost method.
     pub(super) fn walk(
         &self,
         mut stack: impl Words,

@@ -203,7 +203,7 @@ impl Training<'_> {
     }
 
     /// Compares the walk with the runtime's walk. Rules that led to the same frames are trusted
-    /// from now on. `is_end` knows ends of stacks.
+    /// from now on. `is_end` says whether a position is a known end of a stack.
     pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> RuleUpdate {
         let mut lesson = RuleUpdate::default();
         if let (Some(&(address, sp)), Some((first, _))) = (trial.walked.first(), seen.frames.first())

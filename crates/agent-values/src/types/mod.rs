@@ -521,7 +521,8 @@ impl Types {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
     }
 
-    /// Names of the parameters of a generic type or method of which some arguments are unknown.
+    /// Names of the parameters of a generic type or method, if some arguments are unknown;
+    /// otherwise empty.
     pub(crate) fn parameter_names(&self, metadata: &MetadataImport, of: Token, arguments: &[ClassId]) -> Vec<String> {
         if !arguments.iter().any(|id| self.is_shared(*id)) {
             return Vec::new();
