@@ -1,5 +1,5 @@
-//! Interface of instruments: runtime callbacks, a specification, a start, and the instrument's
-//! needs.
+//! Interface of instruments: their callbacks of the runtime, their specification and start, and
+//! what they need from the agent.
 //!
 //! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the
 //! program's threads behind the framework's panic boundary. None may write to the program's
@@ -22,7 +22,7 @@ use clrscope_recording::writer::ThreadRecord;
 use crate::hook_sets::{HookParts, HookSet};
 use crate::services::context::{Beginning, Context};
 
-/// Options of an instrument as requested, with every default filled in.
+/// Options of an instrument, as requested. Missing options have their default values.
 pub(crate) trait InstrumentOptions: Sized {
     /// The specification of the instrument that has these options.
     const SPEC: &'static Spec;

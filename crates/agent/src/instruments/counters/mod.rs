@@ -1,5 +1,5 @@
-//! `counters`: what event sources (`EventCounter` and its relatives) and meters
-//! (`System.Diagnostics.Metrics`) publish, each second.
+//! `counters`: the values that event sources (`EventCounter` and its relatives) and meters
+//! (`System.Diagnostics.Metrics`) publish each second.
 //!
 //! Both publish events to each session that asks for them. The shared
 //! [session](clrscope_agent_base::event_pipe) of the instruments asks for event sources by name,
@@ -75,7 +75,7 @@ enum Provider {
     Source(Arc<str>),
     /// The event source that publishes values of meters.
     Meters,
-    /// Any other.
+    /// Any other provider.
     Other,
 }
 

@@ -86,7 +86,7 @@ struct Window {
     busiest: (u32, u32),
 }
 
-/// The measurement of one process.
+/// The measurement of the hooks' cost in one process.
 pub(super) struct CostExperiment {
     shared: &'static Shared,
     has_clock: bool,
