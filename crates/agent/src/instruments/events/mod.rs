@@ -1,4 +1,4 @@
-//! `events`: every callback of the runtime, with names, in the order of each thread.
+//! `events`: every callback of the runtime, with names. The callbacks of each thread are in order.
 //!
 //! | module | what it holds |
 //! |---|---|
