@@ -51,7 +51,7 @@ impl LookUp {
         self.recorded
     }
 
-    /// Callers that no frame pointer leads to.
+    /// The known callers that no frame pointer leads to.
     #[inline]
     pub(super) fn hidden(&self) -> &HiddenReturns {
         &self.hidden
@@ -96,7 +96,7 @@ impl LookUp {
         records.is_done();
     }
 
-    /// Task of the helper thread that lets recording stop only when no record waits for lookup.
+    /// Task of the helper thread. It lets recording stop only when no record waits for lookup.
     pub(super) fn settle(&'static self, records: &'static Records) -> Box<dyn Task> {
         Box::new(Settle { look_up: self, records })
     }
