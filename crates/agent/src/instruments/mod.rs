@@ -68,7 +68,7 @@ macro_rules! instruments {
         clr_profiler::compose_callbacks! { Instruments { $($name),* } }
 
         impl Instruments {
-            /// Starts the requested instruments. Nothing of them runs if one can't start.
+            /// Starts the requested instruments, in the order of the list.
             ///
             /// # Errors
             /// A sentence for the user, when an instrument could not start.

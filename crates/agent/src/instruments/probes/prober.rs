@@ -28,7 +28,7 @@ use crate::services::refused_methods::note_refused;
 /// Token of the type `<Module>`, which holds the methods outside of types and is not listed among
 /// the types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
-/// The reason that is given for a method without probes.
+/// Reason why a method that compiled code itself calls has no probes.
 pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
 /// `miAggressiveOptimization`: the method is optimised from its first call on.
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;

@@ -69,7 +69,7 @@ impl Activities {
         is_new.then(|| modules.push(module)).is_some()
     }
 
-    /// Ids of trace and span of an activity; 0 for null.
+    /// Ids of trace and span of an activity; all 0 if there are none.
     ///
     /// # Safety
     /// The address must be null or that of a live object, which does not move meanwhile.
