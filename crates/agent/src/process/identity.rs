@@ -9,7 +9,7 @@ use clrscope_recording::writer::random_id;
 /// The identity of this process, with the given labels. Also returns the parts of the environment
 /// that could not be used.
 ///
-/// Only these two variables of the environment are kept.
+/// No other variables of the environment are kept.
 pub(crate) fn identity(given: &[Label]) -> (Identity, Vec<String>) {
     let [service, attributes] = process::variables_at_start([SERVICE_NAME_VARIABLE, RESOURCE_VARIABLE]);
     let (labels, problems) = labels_of_process(given, service.as_deref(), attributes.as_deref());

@@ -107,7 +107,7 @@ impl Resident {
         Ok(running)
     }
 
-    /// Notes in the recording directory that the runtime refused the setup.
+    /// Notes in the recording that the runtime refused the setup.
     pub(crate) fn note(&self, error: &Error) {
         if let Some(running) = self.running.get() {
             running.writer.note(monotonic_ns(), &format!("the runtime refused the setup: {error}"));

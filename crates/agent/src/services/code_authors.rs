@@ -19,8 +19,8 @@ pub(crate) struct CodeAuthors {
 }
 
 impl CodeAuthors {
-    /// Adds an author that changes methods when their module is loaded. Returns what decides about
-    /// the bodies of these methods.
+    /// Adds an author that changes methods when their module is loaded. Returns the [`BodyWriters`]
+    /// that make the bodies of these methods.
     pub(crate) fn at_load(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.authors.lock().unwrap_or_else(PoisonError::into_inner).push(author);
         self.change.store(true, Ordering::Release);
@@ -38,8 +38,9 @@ impl CodeAuthors {
         Arc::clone(&self.change)
     }
 
-    /// What decides about the bodies of methods that are recompiled later. A body contains the
-    /// changes made when the module was loaded, and within them the changes of `author`.
+    /// The [`BodyWriters`] that make the bodies of methods that are recompiled later. A body
+    /// contains the changes made when the module was loaded, and within them the changes of
+    /// `author`.
     pub(crate) fn anew(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.all(info).with(author)
     }
