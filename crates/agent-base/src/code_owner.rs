@@ -21,7 +21,7 @@ pub struct RunAddress(usize);
 
 impl RunAddress {
     /// Address of the last byte of the call that returns to `return_address`; `None` if no call
-    /// ends there. If the system refuses to read the bytes, the caller is trusted that this is a
+    /// ends there. If the system refuses to read the bytes, `return_address` is believed to be a
     /// return address.
     pub fn before_return(return_address: usize) -> Option<Self> {
         if is_call_before(return_address) == Some(false) {

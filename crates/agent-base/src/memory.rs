@@ -80,8 +80,8 @@ impl GrowingMemory for StackTable {
 }
 
 /// Lets threads wait, at most [`PATIENCE`], for one area of [`GrowingMemory`]. After a wait in
-/// vain, no thread waits again until more memory is backed. So a hanging disk stops a program once
-/// for this time, and not at every call.
+/// vain, no thread waits again until more memory is backed. So a hanging disk stops a program only
+/// once for this long, and not at every call.
 pub struct Patience {
     helper: HelperHandle,
     /// Amount that was backed when a thread last waited in vain.
@@ -168,7 +168,7 @@ impl<T: Copy> FixedVec<T> {
         fits
     }
 
-    /// Takes the last item off.
+    /// Removes the last item and returns it; `None` if the list is empty.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let last = self.last().copied()?;
@@ -178,7 +178,7 @@ impl<T: Copy> FixedVec<T> {
 }
 
 impl FixedVec<u8> {
-    /// A list of `capacity` zeros.
+    /// A list that contains `capacity` zeros; `None` if the process has no address space left.
     pub fn zeros(capacity: usize) -> Option<Self> {
         // Fresh pages are zero, which is a value of each byte.
         Self::new(capacity).map(|empty| {

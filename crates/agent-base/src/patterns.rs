@@ -217,7 +217,7 @@ impl Redaction {
         Self { globs: globs.iter().map(|text| Glob::new(&text.to_lowercase())).collect(), marks }
     }
 
-    /// Whether there is a pattern.
+    /// Whether there are any patterns, so that some values may be hidden.
     pub fn hides_something(&self) -> bool {
         !self.globs.is_empty()
     }

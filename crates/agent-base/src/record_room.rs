@@ -16,7 +16,7 @@ pub struct RecordRoom {
 }
 
 impl RecordRoom {
-    /// Creates room in a store.
+    /// Creates the room, in this store.
     pub fn new(store: EventStore) -> Self {
         Self { store, asking: Mutex::default() }
     }

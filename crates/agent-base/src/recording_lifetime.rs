@@ -23,7 +23,7 @@ impl<T: Send + Sync> OwnedObject<T> {
         Self(Box::leak(Box::new(object)))
     }
 
-    /// Returns the object.
+    /// Returns the object, whose reference has no lifetime.
     pub fn get(&self) -> &'static T {
         self.0
     }

@@ -92,7 +92,7 @@ impl TickScale {
     }
 
     /// The time of the counter value `now` in monotonic nanoseconds, and the nanoseconds from
-    /// `began` to `now`; 0 if `began` is later. For hooks.
+    /// `began` to `now`, which are 0 if `began` is later. For hooks.
     #[inline]
     pub fn moment(&self, now: u64, began: u64) -> (u64, u64) {
         match self.read() {

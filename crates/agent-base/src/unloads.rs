@@ -45,7 +45,8 @@ impl Unloads {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Asks about something that existed after `count` unloads; `None` where it may be gone.
+    /// Asks a question about something that existed after `count` unloads. `None` if it may have
+    /// been unloaded since.
     pub fn ask<R>(&self, count: u64, question: impl FnOnce() -> R) -> Option<R> {
         self.hold(count).map(|_held| question())
     }
@@ -86,7 +87,7 @@ impl Unloads {
         self.keeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks about a type or a module; `None` where it may be gone.
+    /// Asks a question about a type or a module. `None` if it may have been unloaded since.
     pub fn ask_of_module<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         match seen {
             Seen::After(count) => self.ask(count, question),
@@ -98,7 +99,8 @@ impl Unloads {
         }
     }
 
-    /// Asks about a function, which may be a dynamic method; `None` where it may be gone.
+    /// Asks a question about a function, which may be a dynamic method. `None` if it may have been
+    /// unloaded since.
     pub fn ask_of_function<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         let is_there = || match seen {
             Seen::After(_) => true,

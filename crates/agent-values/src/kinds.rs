@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Size in bytes.
+    /// Size of a value of this kind, in bytes.
     pub fn size(self) -> u32 {
         match self {
             Self::Bool => 1,
@@ -52,7 +52,7 @@ impl Kind {
 /// A class as hooks know it. Made once, never freed.
 #[derive(Debug)]
 pub struct Class {
-    /// Number in the recording, from 1.
+    /// Number of the class in the recording, from 1.
     pub index: u32,
     /// The first word of the class's objects; 0 for a class that is only named in signatures.
     pub id: usize,
@@ -161,11 +161,11 @@ pub struct Task {
 impl Task {
     /// Values of the framework's `TaskStatus`: `WaitingForActivation`.
     pub const WAITING: i64 = 1;
-    /// `RanToCompletion`.
+    /// `TaskStatus.RanToCompletion`.
     pub const COMPLETED: i64 = 5;
-    /// `Canceled`.
+    /// `TaskStatus.Canceled`.
     pub const CANCELED: i64 = 6;
-    /// `Faulted`.
+    /// `TaskStatus.Faulted`.
     pub const FAULTED: i64 = 7;
 
     /// Value of the framework's property `Status`, from the state word.
@@ -188,7 +188,7 @@ impl Task {
 pub struct Field {
     /// Offset from the beginning of the object or value.
     pub offset: u32,
-    /// Kind of its value.
+    /// Kind of the field's value.
     pub kind: Kind,
     pub(crate) shown: Shown,
 }

@@ -68,7 +68,7 @@ impl At {
         self.address
     }
 
-    /// Returns its ground.
+    /// Returns the ground of the address.
     #[inline]
     pub fn ground(self) -> Ground {
         self.ground

@@ -54,7 +54,7 @@ impl Argument {
     }
 }
 
-/// The result.
+/// Where the result of a call is, and how to read it.
 #[derive(Debug, Clone, Copy)]
 pub enum ResultPlan {
     /// There is no result.
@@ -104,7 +104,7 @@ impl Plan {
     }
 }
 
-/// The code of a plan.
+/// Which code a plan is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlannedCode {
     /// The code of one function, by its index.

@@ -56,12 +56,12 @@ pub enum ResultWay {
 /// How a method passes its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handing {
-    /// The parameters, `this` first where there is one.
+    /// How each parameter is passed, `this` first if there is one.
     pub parameters: Vec<Way>,
     /// Numbers of the parameters that are passed again when a call ends, because their targets may
     /// have changed.
     pub again: Vec<usize>,
-    /// The result.
+    /// How the result is passed.
     pub result: ResultWay,
 }
 

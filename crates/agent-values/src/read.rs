@@ -50,7 +50,7 @@ impl<'b> Writer<'b> {
         evidence.holds(place)
     }
 
-    /// Bytes written.
+    /// Number of bytes written so far.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -81,7 +81,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes a value without content.
+    /// Writes a value that has no content, only this code (`tag`).
     pub fn word(&mut self, tag: u8) {
         self.tagged(tag, []);
     }

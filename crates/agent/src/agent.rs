@@ -13,7 +13,7 @@ use crate::startup;
 #[cfg(test)]
 use crate::startup::Running;
 
-/// The agent.
+/// The agent, as the framework creates it in a process.
 pub struct Agent {
     resident: &'static Resident,
     /// The framework drops a detached profiler once it is no longer called.

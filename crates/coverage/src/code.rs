@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use clr_il::{Body, Clause, Flow, Label, Opcode, Operand};
 use clr_metadata::{Assembly, FieldFact, MemberFact};
 
-/// An instruction.
+/// An instruction of a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u32,

@@ -147,7 +147,7 @@ impl Module {
         self.documents().iter().any(|document| Path::new(document).is_file())
     }
 
-    /// Paths of the source files as passed to the compiler, by their numbers in plans.
+    /// Paths of the source files as passed to the compiler, indexed by file number in plans.
     #[must_use]
     pub fn documents(&self) -> Vec<String> {
         (1..=self.pdb.documents()).map(|row| self.pdb.document(row).unwrap_or_default()).collect()

@@ -13,7 +13,7 @@ use clrscope_symbols::{NativeNames, NativeRange, SymbolFolder, kernel_symbols};
 pub struct LibraryWithoutSymbols {
     /// File name of the library.
     pub name: String,
-    /// Build id in hexadecimal digits; empty where it is not known.
+    /// Build id in hexadecimal digits; empty if unknown.
     pub build_id: String,
 }
 

@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Whether all fields were read.
+    /// Whether all bytes of the event were read.
     pub const fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }

@@ -55,7 +55,7 @@ pub const COLLECTIONS: u64 = 1;
 pub mod level {
     /// Informational events.
     pub const INFORMATIONAL: u32 = 4;
-    /// Every event.
+    /// All events, including verbose ones.
     pub const VERBOSE: u32 = 5;
 }
 
@@ -70,7 +70,7 @@ pub struct RuntimeEvent<'a> {
     pub id: u32,
     /// Version of the event, which says what fields it has.
     pub version: u32,
-    /// The fields.
+    /// The fields of the event, not read yet.
     pub fields: Fields<'a>,
 }
 
@@ -84,7 +84,7 @@ impl SharedEventPipe {
         self.0.get().copied()
     }
 
-    /// The sessions, created when the first instrument asks.
+    /// The sessions. They are created when the first instrument asks for them.
     pub fn open(&self, info: &ProfilerInfo, writer: &'static ProcessWriter) -> &'static EventPipe {
         self.0.get_or_init(|| keep(EventPipe::new(info, writer)))
     }
@@ -165,9 +165,9 @@ impl EventPipe {
         }
     }
 
-    /// Requests a further session with events of these providers, each named once. It starts as
-    /// soon as the first session exists. A process can have only 64 sessions, so callers ask
-    /// seldom, and for many providers at once.
+    /// Requests a further session with events of these providers, each named once. The session
+    /// starts as soon as the first session exists. A process can have only 64 sessions, so callers
+    /// ask seldom, and for many providers at once.
     ///
     /// Each session passes its arguments to its providers. All sessions end together and begin
     /// again together.
@@ -235,7 +235,7 @@ impl EventPipe {
         self.settle();
     }
 
-    /// Whether there is a session.
+    /// Whether a session is open.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }

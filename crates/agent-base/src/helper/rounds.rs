@@ -31,7 +31,7 @@ pub(super) struct Helper {
     /// Monotonic time in nanoseconds at which recording ends; `None` before recording begins, or if
     /// it has no end.
     pub(super) ends: Option<u64>,
-    /// Name of the part that the next start begins.
+    /// Name of the part of the recording that begins when recording starts the next time.
     pub(super) next_part: String,
     /// Number of the command that is being carried out.
     pub(super) unanswered: Option<u32>,

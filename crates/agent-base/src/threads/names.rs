@@ -53,7 +53,7 @@ impl Given {
 }
 
 impl Names {
-    /// Creates an empty list.
+    /// Creates an empty list of names.
     pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
         Self { info: info.clone(), writer, given: Arc::default() }
     }

@@ -37,7 +37,7 @@ impl Chain {
         !matches!(self.end, ChainEnd::Unknown | ChainEnd::NotAwaitedYet)
     }
 
-    /// The frames of the methods.
+    /// The frames of the methods in the chain.
     pub(crate) fn frames(&self) -> Vec<StackFrame> {
         let frame = |&(function, il_offset): &(u32, Option<u32>)| StackFrame::Method {
             function,

@@ -118,7 +118,7 @@ impl AsyncCode {
         found.map(|(_, (_, part))| *part)
     }
 
-    /// The async method with a number.
+    /// The async method with this number in the table; `None` if there is none.
     pub(super) fn method(&self, number: u32) -> Option<FunctionId> {
         let bodies = self.bodies.read().unwrap_or_else(PoisonError::into_inner);
         bodies.methods.get(number as usize).copied()

@@ -52,9 +52,9 @@ pub(super) struct CoreTypes {
 /// Everything that is needed to read a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainReader<'c> {
-    /// The framework's types.
+    /// The framework's types by which the chain is followed.
     pub(super) core: &'c CoreTypes,
-    /// Whether the runtime may be asked.
+    /// Whether the runtime may be asked while the chain is read.
     pub(super) questions: Questions,
     /// The memory from which objects are read.
     pub(super) memory: ObjectMemory<'c>,

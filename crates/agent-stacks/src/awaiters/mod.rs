@@ -78,7 +78,7 @@ pub(crate) enum AsyncPart {
 /// A method on the calling thread's stack that was resumed after an await.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resumed {
-    /// The method.
+    /// The resumed method.
     pub(crate) function: FunctionId,
     /// Address of the word in the method's frame that holds `this`.
     pub(crate) this: usize,

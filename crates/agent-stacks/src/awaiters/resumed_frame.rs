@@ -47,7 +47,7 @@ pub struct LastChain {
 }
 
 impl LastChain {
-    /// The chain.
+    /// The chain that was read.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -69,7 +69,7 @@ pub struct Moment {
 }
 
 impl ResumedFrame {
-    /// The resumed method.
+    /// The resumed method; `None` if there is none.
     #[inline]
     pub fn method(self) -> Option<ResumedMethod> {
         let number = (self.0 & ((1 << NUMBER_BITS) - 1)) as u32;

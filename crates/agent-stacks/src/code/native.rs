@@ -26,7 +26,7 @@ pub(crate) enum Contents {
 /// A loaded library.
 #[derive(Debug)]
 pub struct Library {
-    /// File name.
+    /// File name of the library.
     pub name: String,
     /// Path of the file, as the process has mapped it.
     pub path: PathBuf,

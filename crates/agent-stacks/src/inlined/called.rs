@@ -11,7 +11,7 @@ const MOST_JUMPS: usize = 6;
 /// Most bytes of a body that are searched for calls.
 const MOST_CODE: usize = 16 << 10;
 
-/// Code at an address.
+/// What lies at an address, as far as calls are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeAt<Id = FunctionId> {
     /// Code of a method, which begins at `start`.

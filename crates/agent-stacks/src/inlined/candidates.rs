@@ -185,7 +185,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         self.tables().bodies.get(&start).cloned().unwrap_or_default()
     }
 
-    /// Counts a search in a dynamic method. Returns the number of searches including this one.
+    /// Counts an attempt to find inlined methods in a dynamic method. Returns the number of
+    /// attempts so far.
     pub(super) fn tries(&self, function: Id) -> u32 {
         let mut tables = self.tables();
         tables.dynamic.get_mut(&function).map_or(u32::MAX, |(_, tries)| {

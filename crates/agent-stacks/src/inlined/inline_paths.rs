@@ -29,7 +29,7 @@ pub(super) struct IlCall {
     pub(super) callee: Callee,
 }
 
-/// The callee of a call.
+/// Which methods a call may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Callee {
     /// A method with this name and form.

@@ -46,7 +46,7 @@ impl KernelTime {
         Self { interval_ns, passed_over, threads }
     }
 
-    /// File descriptors that are open.
+    /// File descriptors that this keeps open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.threads.values().map(|account| account.task.descriptor())
     }

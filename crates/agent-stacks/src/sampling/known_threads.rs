@@ -48,7 +48,7 @@ impl KnownThreads {
         Self { writer, known: HashMap::new() }
     }
 
-    /// The thread with this id.
+    /// What is known about the thread with this id. A new thread is looked up.
     pub(super) fn with_id(&mut self, os_id: u32) -> KnownThread {
         // The last samples of a thread come after its end, when another thread may already have its
         // number.

@@ -68,7 +68,7 @@ use crate::stacks::table::{RecordedStacks, SharedStackTable};
 
 pub use engine::EngineRequest;
 
-/// Request of the instrument `cpu`.
+/// What the instrument `cpu` requests.
 pub struct CpuRequest {
     /// The store that receives the samples.
     pub store: EventStore,
@@ -80,7 +80,7 @@ pub struct CpuRequest {
     pub kernel: bool,
 }
 
-/// Request of the instrument `wall`.
+/// What the instrument `wall` requests.
 pub struct WallRequest {
     /// The store that receives the samples.
     pub store: EventStore,
@@ -92,7 +92,7 @@ pub struct WallRequest {
 pub struct SamplerContext<'a> {
     /// Access to the runtime.
     pub info: &'a ProfilerInfo,
-    /// The recording.
+    /// Writes the recording of this process.
     pub writer: &'static ProcessWriter,
     /// The agent's own thread.
     pub helper: &'a HelperHandle,

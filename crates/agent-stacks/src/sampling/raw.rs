@@ -19,7 +19,7 @@ pub(crate) struct Registers {
 /// function, the one without a caller.
 pub(crate) const UNKNOWN_FRAME: usize = 1;
 
-/// A sample.
+/// A sample of a thread, with everything that is needed to find its stack.
 #[derive(Debug, Default)]
 pub(crate) struct RawSample {
     /// Time of the sample in monotonic nanoseconds.

@@ -126,7 +126,7 @@ impl RuntimeWork {
         self.spans().change(os_id, is_it, |span| span.until_ns = now);
     }
 
-    /// Brings a copy up to date.
+    /// Updates `copy` to the current state of this.
     pub(super) fn copy_into(&self, copy: &mut Spans) {
         let spans = self.spans();
         if spans.changes != copy.changes {

@@ -77,7 +77,7 @@ struct Instruction {
     is_return: bool,
 }
 
-/// The locations seen so far.
+/// The locations of the addresses seen so far.
 pub(super) struct CodeLocations {
     known: Mutex<LocationTable>,
     inlined: Arc<InlinedMethods>,

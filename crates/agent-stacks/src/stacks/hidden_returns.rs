@@ -240,7 +240,7 @@ impl HiddenReturns {
         self.entry(address).is_none_or(|entry| matches!(told(entry), CallerReturn::Seen(_)))
     }
 
-    /// Whether there are open questions.
+    /// Whether there are open questions for [`settle`](Self::settle).
     pub fn has_doubts(&self) -> bool {
         !self.doubts().is_empty()
     }

@@ -100,7 +100,7 @@ pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize
 /// A frame of the calling thread's stack, as the runtime walked it.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkedFrame {
-    /// Place in the program's code.
+    /// The function and the position in it.
     pub location: CodeLocation,
     /// Number of frames of the recorded stack that are further in than this one.
     pub position: usize,

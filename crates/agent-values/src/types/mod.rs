@@ -103,7 +103,7 @@ pub(crate) struct Scope<'s> {
     pub(crate) loads_values: bool,
 }
 
-/// The types.
+/// The types of the program, as far as values of them are recorded.
 pub struct Types {
     info: ProfilerInfo,
     names: NameCache,
@@ -164,7 +164,7 @@ impl Types {
         })
     }
 
-    /// The runtime.
+    /// Access to the runtime.
     pub fn info(&self) -> &ProfilerInfo {
         &self.info
     }

@@ -33,7 +33,7 @@ impl Names {
     }
 }
 
-/// A field with its names.
+/// A field together with its name and the name of its type.
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) type_name: String,

@@ -124,7 +124,7 @@ impl Instruments {
         Events::of_parts(self.all().map(|instrument| instrument.events()))
     }
 
-    /// To be called when the agent runs.
+    /// Tells the instruments that the agent runs now.
     pub(crate) fn begin(&self, beginning: Beginning) {
         self.all().for_each(|instrument| instrument.begins(beginning));
     }

@@ -120,7 +120,7 @@ impl CodeMarks {
         }
     }
 
-    /// The task of the helper thread.
+    /// Task of the helper thread for these events.
     pub(crate) fn task(&self) -> Box<dyn Task> {
         Box::new(Switch { marks: self.0, session: self.0.pipe.task() })
     }

@@ -82,7 +82,7 @@ impl Dictionary {
         self.functions.get(function)
     }
 
-    /// Number of a class.
+    /// The runtime's identifier of a class, and its number.
     pub(crate) fn class(&self, class: ClassId, resolve: Resolve) -> EntityRef {
         self.entity(Tag::CLASS, class.as_raw(), resolve)
     }

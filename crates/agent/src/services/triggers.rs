@@ -31,7 +31,8 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// `kept` is the period for which events are kept.
+    /// Creates the triggers. `kept` is the period for which events are kept; `None` if all are
+    /// kept.
     pub(crate) fn new(all: &[Trigger], kept: Option<Duration>) -> Self {
         let least_ms = all.iter().filter_map(|trigger| match trigger {
             Trigger::Request(ms) => Some(*ms),

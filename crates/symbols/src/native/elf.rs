@@ -59,7 +59,7 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     })
 }
 
-/// The build id of an ELF file in hexadecimal digits; `None` where it has none or can't be read.
+/// The build id of an ELF file in hexadecimal digits; `None` if the file has none or can't be read.
 pub(super) fn build_id_of(path: &Path) -> Option<String> {
     let bytes = read_bounded(path, MOST_BYTES)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;

@@ -3,7 +3,7 @@
 /// Longest instruction that [`follows_call`] knows, in bytes.
 pub const LONGEST_CALL: usize = 7;
 
-/// Whether the bytes before an address, given here, end with a call instruction.
+/// Whether the bytes right before an address end with a call instruction.
 pub fn follows_call(before: &[u8]) -> bool {
     shortest_call(before).is_some()
 }

@@ -107,7 +107,8 @@ pub struct Mapping<'a> {
 }
 
 impl<'a> Mapping<'a> {
-    /// Reads `start-end permissions offset device inode path`; `None` for anything else.
+    /// Reads a line of the form `start-end permissions offset device inode path`; `None` for
+    /// anything else.
     pub fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
@@ -141,7 +142,7 @@ pub fn resident_mappings() -> String {
 /// Resident memory of this process, now and at its highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resident {
-    /// The current value.
+    /// Resident memory now, in bytes.
     pub bytes: u64,
     /// The highest value since the process began, as the system counts it.
     pub most_bytes: u64,

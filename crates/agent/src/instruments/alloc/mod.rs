@@ -73,7 +73,7 @@ struct Site {
     frame: NativeFrame,
 }
 
-/// The running instrument.
+/// The instrument `alloc` while it runs.
 pub(crate) struct Alloc(&'static Shared);
 
 /// State of the instrument, which its own thread uses too.

@@ -151,7 +151,7 @@ impl Paths {
         })
     }
 
-    /// The stack table.
+    /// The stack table of the recording.
     pub(super) fn recorded(&self) -> &'static RecordedStacks {
         self.recorded
     }

@@ -71,7 +71,7 @@ impl Key {
         Self { class_on_heap: class.as_raw() as u64 | (heap as u64) << HEAP_AT, path }
     }
 
-    /// The heap that the objects are on.
+    /// The heap that the sum's objects are on.
     pub(super) fn heap(self) -> ObjectHeap {
         ObjectHeap::from_number((self.class_on_heap >> HEAP_AT) as u32)
     }
@@ -163,7 +163,7 @@ impl Sums {
         &self.store
     }
 
-    /// Begins another period.
+    /// Begins the next period. Sums of the current period do not grow any more.
     pub(super) fn next_period(&self) {
         self.period.fetch_add(1, Ordering::AcqRel);
     }

@@ -21,7 +21,7 @@ pub(super) const SETS: &[HookSet] = &[
     HookSet { does: HookParts::TREE_TSC, entry_points: tsc },
 ];
 
-/// Hooks that count calls.
+/// Entry points of the hooks that only count calls.
 pub(super) fn sampled() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_sampled as *const c_void,
@@ -30,7 +30,7 @@ pub(super) fn sampled() -> EntryPoints {
     }
 }
 
-/// Hooks that count calls and read the clock.
+/// Entry points of the hooks that count calls and read the clock.
 pub(super) fn tsc() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_tsc as *const c_void,

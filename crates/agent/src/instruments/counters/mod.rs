@@ -49,7 +49,7 @@ const ROUNDS: u32 = 25;
 /// Most further sessions. A process has room for 64, including those of other tools.
 const MOST_SESSIONS: u32 = 16;
 
-/// The running instrument.
+/// The instrument `counters` while it runs.
 pub(crate) struct Counters {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

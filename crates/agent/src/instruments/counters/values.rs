@@ -8,7 +8,7 @@ use clrscope_recording::model::CounterKind;
 pub(super) struct CounterValue {
     pub(super) name: String,
     pub(super) unit: String,
-    /// Labels: `name=value,name=value`.
+    /// Labels of the value, in the form `name=value,name=value`.
     pub(super) labels: String,
     pub(super) kind: CounterKind,
     /// The counter's current state, or its sum in the interval, depending on its kind; `None` if
@@ -86,7 +86,7 @@ fn sum(mut fields: Fields<'_>) -> Option<CounterValue> {
     (kind == "Sum" && fields.is_at_end()).then_some(value)
 }
 
-/// An interval of meters.
+/// The interval that the values of meters belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct MeterInterval {
     /// Start of the interval, in units of 100 ns.

@@ -55,7 +55,7 @@ impl CoveredModules {
         self.read().contains_key(&id)
     }
 
-    /// The counters of a method.
+    /// The method with its counters; `None` if it has none.
     pub(super) fn method(&self, module: ModuleId, method: Token) -> Option<Arc<InstrumentedMethod>> {
         self.read().get(&module)?.0.get(&method).cloned()
     }

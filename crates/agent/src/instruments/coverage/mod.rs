@@ -50,7 +50,7 @@ const CORE: &str = "System.Private.CoreLib.dll";
 /// Most refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
 
-/// The running instrument.
+/// The instrument `coverage` while it runs.
 pub(crate) struct Coverage {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

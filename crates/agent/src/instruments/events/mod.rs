@@ -29,7 +29,7 @@ use crate::services::event_log::EventLog;
 use objects::ClassCounts;
 pub(crate) use options::EventsOptions;
 
-/// The running instrument.
+/// The instrument `events` while it runs.
 pub(crate) struct Events {
     writer: &'static ProcessWriter,
     log: &'static EventLog,

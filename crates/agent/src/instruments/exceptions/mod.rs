@@ -60,7 +60,7 @@ const MESSAGE_UNITS: usize = 512;
 /// arguments are kept.
 const COSTLY_CALLS: u64 = 20_000_000;
 
-/// The running instrument.
+/// The instrument `exceptions` while it runs.
 pub(crate) struct Exceptions {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

@@ -48,7 +48,7 @@ const FRAMES: usize = 64;
 /// Remark where a stack is missing.
 const NO_STACK: &str = "gc: the runtime could not walk the stack of a thread that caused a collection";
 
-/// The running instrument.
+/// The instrument `gc` while it runs.
 pub(crate) struct Gc {
     info: ProfilerInfo,
     log: &'static EventLog,

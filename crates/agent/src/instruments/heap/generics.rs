@@ -57,7 +57,7 @@ const REFERENCE: u32 = 0x12;
 pub(super) struct GenericField {
     /// The class, as the first word of its objects.
     pub(super) class: usize,
-    /// Token of the field.
+    /// Metadata token of the field.
     pub(super) token: u32,
     /// Address of the field's value.
     pub(super) address: usize,
@@ -68,7 +68,7 @@ pub(super) struct GenericField {
 pub(super) struct ThreadField {
     /// The class, as the first word of its objects.
     pub(super) class: usize,
-    /// Token of the field.
+    /// Metadata token of the field.
     pub(super) token: u32,
     /// Offset of the value in bytes. It counts from the first value of the class, or from the
     /// beginning of the array of values: see `thread_values`.

@@ -63,7 +63,7 @@ pub(crate) use options::HeapOptions;
 /// Address space for the chunks of all snapshots: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 256 << 30;
 
-/// The running instrument.
+/// The instrument `heap` while it runs.
 pub(crate) struct Heap {
     taker: &'static Taker,
     options: HeapOptions,

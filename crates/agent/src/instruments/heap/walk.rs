@@ -53,7 +53,7 @@ pub(super) struct Walk<'w, 's> {
     /// The words that are kept of the boxes of async methods.
     pub(super) kept: &'w mut KeptWords,
     pub(super) sums: Sums,
-    /// Number of the last class that has been written.
+    /// Number of the last class that was written to the recording.
     pub(super) met: u32,
 }
 

@@ -51,7 +51,7 @@ const STACKS: u64 = 250;
 /// Time between two searches for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The running instrument.
+/// The instrument `locks` while it runs.
 pub(crate) struct Locks {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

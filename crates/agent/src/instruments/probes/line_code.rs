@@ -24,7 +24,7 @@ pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 /// Number that takes the additions that are not counted.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
 
-/// A line in a method.
+/// A place in a method at which a line is counted.
 pub(super) struct PlacedLine {
     /// Path of the source file.
     pub(super) file: String,

@@ -20,7 +20,7 @@ pub(super) type Method = (ModuleId, Token);
 #[derive(Default)]
 pub(super) struct Methods(Mutex<Table>);
 
-/// Table behind the lock.
+/// The data about methods that the lock protects.
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) probed: HashMap<Method, MethodProbes>,
@@ -178,7 +178,7 @@ impl Methods {
         }
     }
 
-    /// Notes that the code with probes is ready for these methods, whose calls are counted.
+    /// Marks the code with probes of these methods as ready. Their calls are counted.
     pub(super) fn are_ready(&self, methods: &[Method]) {
         let mut table = self.lock();
         for method in methods {

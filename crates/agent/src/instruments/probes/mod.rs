@@ -67,7 +67,7 @@ use undo::Undo;
 
 pub(crate) use options::ProbesOptions;
 
-/// The running instrument.
+/// The instrument `probes` while it runs.
 pub(crate) struct Probes {
     prober: Arc<Prober>,
     writer: &'static ProcessWriter,

@@ -29,7 +29,7 @@ pub(super) struct Each {
 /// What is recorded of arguments and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Values {
-    /// Only types, no values.
+    /// Whether only types are recorded, and no values.
     pub(super) types_only: bool,
 }
 

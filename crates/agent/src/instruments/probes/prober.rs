@@ -45,7 +45,7 @@ pub(super) struct Prober {
     /// Whether another instrument may have changed the code of methods without probes.
     pub(super) has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
-    /// Modules that have no probes.
+    /// Modules whose methods can't get probes.
     pub(super) fixed: FixedModules,
     /// Records each call; `None` if calls are not recorded singly.
     pub(super) each: Option<EachCall>,

@@ -92,7 +92,7 @@ enum Kind {
     Carries,
 }
 
-/// A module with commands.
+/// A module with types of commands.
 #[derive(Debug)]
 pub(super) struct Provider {
     methods: HashMap<Token, Kind>,
@@ -188,12 +188,12 @@ impl Provider {
         Ok(Some(Self { methods, tokens: Tokens::add(info, module, metadata, base)? }))
     }
 
-    /// The methods whose code changes.
+    /// The methods whose code is changed.
     pub(super) fn methods(&self) -> Vec<Token> {
         self.methods.keys().copied().collect()
     }
 
-    /// The edits of a method.
+    /// The edits to the code of a method.
     pub(super) fn edits(&self, method: Token, body: &Body, metadata: &MetadataImport) -> Result<Edits, Reason> {
         let mut edits = match self.methods.get(&method) {
             Some(Kind::Returns) => self.tokens.of_method(),

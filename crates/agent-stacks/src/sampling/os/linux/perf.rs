@@ -93,14 +93,14 @@ const RECORD_BYTES: u64 = 512;
 /// Most pages of all rings together.
 const MOST_PAGES: usize = 8192;
 
-/// Settings of the events.
+/// The requested settings of perf events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventSettings {
     pub interval_ns: u64,
     pub kernel: bool,
 }
 
-/// The events of this process.
+/// The open perf events of this process.
 pub(crate) struct PerfEvents {
     rings: Vec<PerfRing>,
     period_ns: u64,
@@ -168,7 +168,7 @@ impl PerfEvents {
         }
     }
 
-    /// The descriptors of the events.
+    /// File descriptors of the events.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.rings.iter().map(|ring| ring.event.as_raw_fd()).collect()
     }

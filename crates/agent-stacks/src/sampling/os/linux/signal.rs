@@ -107,7 +107,7 @@ pub(crate) struct Target {
     random: AtomicU64,
 }
 
-/// Everything that the handler uses.
+/// The state that the signal handler uses.
 pub(crate) struct Shared {
     pub ring: Ring,
     pub targets: Box<[Target]>,

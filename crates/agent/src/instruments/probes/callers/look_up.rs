@@ -19,7 +19,7 @@ use crate::services::context::Context;
 /// Pause between two rounds of lookups.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The thread's state.
+/// The state of the thread that looks up addresses.
 pub(super) struct LookUp {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -57,7 +57,7 @@ impl LookUp {
         &self.hidden
     }
 
-    /// Starts the thread.
+    /// Starts the thread that looks up addresses.
     pub(super) fn start(&'static self, records: &'static Records) {
         let Some(mut map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let started = OwnThread::start(&self.info, "clrscope-caller", move |thread| {

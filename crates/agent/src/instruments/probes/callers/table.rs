@@ -26,7 +26,7 @@ const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 /// The places, which the next recording of the process reuses.
 static WORDS: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
 
-/// The table.
+/// The table of records.
 pub(super) struct Table(&'static [AtomicU64]);
 
 /// Identifies a record by its thread and its path.

@@ -51,7 +51,7 @@ impl Calls {
         Ok(CALLS.publish(Self { ring, types_only, recording }))
     }
 
-    /// The ring.
+    /// The ring that holds the calls.
     pub(in crate::instruments::probes) fn ring(&self) -> &EventRing {
         &self.ring
     }
