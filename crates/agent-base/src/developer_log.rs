@@ -33,7 +33,7 @@ pub enum Level {
     Warn = 2,
     /// Start, end, and decisions.
     Info = 3,
-    /// Also every function that is mapped.
+    /// Also each function that is seen for the first time.
     Debug = 4,
 }
 

@@ -27,7 +27,7 @@ pub struct FunctionSelection {
     pub filter: WatchedFilter,
     /// Whether functions of the framework are left out.
     pub just_my_code: bool,
-    /// Whether helpers of the runtime are recorded. They are not calls that the user's code makes.
+    /// Whether helpers of the runtime are recorded. The user's code does not call them itself.
     pub helpers: bool,
     /// Whether trivial functions, which do almost nothing, are recorded.
     pub trivial: bool,

@@ -31,7 +31,7 @@ const NAPS_PER_WAKE: u32 = 16;
 
 /// Memory of a recording that the helper thread extends in its rounds.
 pub trait GrowingMemory {
-    /// Amount backed so far, in any unit.
+    /// Amount of memory backed so far. It may be in any unit.
     fn backed(&self) -> usize;
 
     /// Whether waiting for this many more bytes makes sense: the limit is not reached, and the disk

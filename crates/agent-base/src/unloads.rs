@@ -29,7 +29,7 @@ pub struct Unloads {
 /// When something was seen. Later questions about it need this moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// Seen after this many unloads.
+    /// Seen after this many unloads of any kind.
     After(u64),
     /// Seen alive at the end of a full collection, after which unloads of modules
     /// [wait](Unloads::keep).

@@ -98,9 +98,9 @@ pub(crate) enum Form {
     Fields,
     /// An enumeration based on these integers.
     Enum {
-        /// Bytes of the integers.
+        /// Size of the integers in bytes.
         bytes: u8,
-        /// Whether they are signed.
+        /// Whether the integers are signed.
         signed: bool,
     },
     /// A string.
@@ -109,7 +109,8 @@ pub(crate) enum Form {
     Array {
         /// Kind of the elements.
         element: Kind,
-        /// Number of dimensions. More than one are stored between length and elements.
+        /// Number of dimensions. If there are several, their sizes are stored between the length
+        /// and the elements.
         rank: u32,
     },
     /// A boxed value of a primitive type.
@@ -127,15 +128,15 @@ pub(crate) enum Form {
     },
     /// An object that represents a type.
     Type {
-        /// Offset of the type's own class.
+        /// Offset of the word that identifies the represented type.
         handle: u32,
     },
     /// A delegate.
     Delegate {
         /// Offset of the address that the delegate calls.
         pointer: u32,
-        /// Offset of the method's address, for delegates without an object; the word there is 0 for
-        /// all others.
+        /// Offset of the word with the method's address in delegates without an object. In other
+        /// delegates that word is 0.
         method: u32,
     },
     /// `Nullable<T>`, with two fields: the flag and the value.

@@ -31,7 +31,7 @@ pub enum Way {
     Nothing,
     /// By the address of a copy, for a reference that must not change: `this` of a class.
     Copy,
-    /// Directly: the parameter itself is an address.
+    /// Directly, because the parameter itself is an address.
     Itself,
     /// By the address of the parameter.
     Place,

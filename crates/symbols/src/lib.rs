@@ -88,7 +88,7 @@ pub enum SpotLine {
     ByCall(SourceLine),
     /// Several lines are possible. The method has lines in this file.
     Unknown(String),
-    /// The symbols of the method are not available, or the method has no lines, as
+    /// The symbols of the method are not available, or the method has no lines, as is the case for
     /// compiler-generated code.
     NoSource,
 }

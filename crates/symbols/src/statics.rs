@@ -16,9 +16,9 @@ pub(crate) type Place = (u32, u32);
 enum Closeness {
     /// The type's own constructor sets the field.
     Initializer,
-    /// A method of the type sets it.
+    /// Another method of the type sets the field.
     OwnMethod,
-    /// Code of another type sets it.
+    /// Code of another type sets the field.
     Elsewhere,
     /// A handler is added to an event.
     Subscription,

@@ -134,8 +134,8 @@ impl EventPipe {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
     }
 
-    /// Like [`want`](Self::want), for a provider that takes arguments. If several requests give
-    /// arguments, those of the first are used.
+    /// Like [`want`](Self::want), for a provider that takes arguments. Only the arguments of the
+    /// first request for a provider are used.
     pub fn want_with(&self, wanted: ProviderConfig) {
         let mut all = lock(&self.wanted);
         match all.iter_mut().find(|config| config.name == wanted.name) {

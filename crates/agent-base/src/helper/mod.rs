@@ -41,15 +41,16 @@ pub trait Task: Send {
     fn tick(&mut self, now_ns: u64) {}
     /// Called about fifty times a second.
     fn slow_tick(&mut self, now_ns: u64) {}
-    /// The program ends: the task does now what it has put off. Called after [`tick`](Self::tick),
-    /// in each of the last rounds.
+    /// Called when the program ends, in each of the last rounds, after [`tick`](Self::tick). The
+    /// task does now what it has put off.
     fn end(&mut self) {}
-    /// Writes out data that lies in private memory.
+    /// Writes data from private memory to the recording.
     fn write_out(&mut self) {}
-    /// The recording is about to be copied: the task records what only the process knows so far.
+    /// Called when the recording is about to be copied. The task records what only the process
+    /// knows so far.
     fn get_ready_for_copy(&mut self) {}
-    /// Recording stops while the process goes on. Called until it returns true, and now and then
-    /// after that.
+    /// Called when recording stops while the process goes on: until it returns true, and now and
+    /// then after that.
     fn stop(&mut self) -> bool {
         true
     }
@@ -62,40 +63,41 @@ pub trait Task: Send {
     fn answer(&self) -> Option<Answer> {
         Some(Answer::Failed)
     }
-    /// The recording is about to end while the process goes on. Called until it returns true; then
-    /// tasks [stop](Self::stop).
+    /// Called when the recording is about to end while the process goes on, until it returns true.
+    /// After that, tasks [stop](Self::stop).
     fn finish(&mut self) -> bool {
         true
     }
-    /// The recording is over, and the process goes on. Every task has [stopped](Self::stop) and
-    /// none starts again: the task reverts its changes to the program's code. Called until it
-    /// returns true. A task that needs the runtime for this asks on a thread that the runtime
+    /// Called when the recording is over and the process goes on, until it returns true. Every task
+    /// has [stopped](Self::stop) and none starts again. The task reverts its changes to the
+    /// program's code. A task that needs the runtime for this asks on a thread that the runtime
     /// knows.
     fn undo(&mut self) -> bool {
         true
     }
-    /// A boundary between parts of the recording: notes the gains since the last boundary. Each
-    /// call does one step of less than a millisecond.
+    /// Called at a boundary between parts of the recording. Notes the gains since the last
+    /// boundary. Each call does one step of less than a millisecond.
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
-    /// A period of a recording in periods has ended, and its [`gains`](Self::gains) are noted.
+    /// Called when a period of a recording in periods has ended and its [`gains`](Self::gains) are
+    /// noted.
     fn begin_period(&mut self) {}
     /// Whether [`gains`](Self::gains) notes anything.
     fn has_gains(&self) -> bool {
         false
     }
-    /// Recording is about to start again after [`stop`](Self::stop). The state of threads that the
-    /// task remembers is out of date.
+    /// Called when recording is about to start again after [`stop`](Self::stop). The state of
+    /// threads that the task remembers is out of date.
     fn start_again(&mut self, now_ns: u64) {}
 }
 
 /// How an attached agent leaves when the recording is over.
 pub trait Detach: Send + Sync {
-    /// Whether nothing waits for the recording any more. For the helper thread, as this sometimes
-    /// reads the file system.
+    /// Whether the recording is not wanted any more. To be called on the helper thread, as this
+    /// sometimes reads the file system.
     fn is_abandoned(&self, now_ns: u64) -> bool;
-    /// The runtime has refused the setup.
+    /// To be called when the runtime has refused the setup.
     fn was_refused(&self);
     /// Asks the runtime to detach the agent. Returns true if the runtime will detach it or has done
     /// so, or if the agent is dormant instead.

@@ -16,25 +16,25 @@ const MOST_CODE: usize = 16 << 10;
 pub(crate) enum CodeAt<Id = FunctionId> {
     /// Code of a method, which begins at `start`.
     Method {
-        /// The method.
+        /// The method whose code it is.
         method: Id,
-        /// Beginning of its code.
+        /// Beginning of the method's code.
         start: usize,
     },
     /// A piece of code outside of methods, which may pass the call on.
     Piece,
     /// Code of a library.
     Library,
-    /// Not known.
+    /// It is not known what lies there.
     Unknown,
 }
 
 /// The target of a call, as far as the instruction tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallTarget<Id = FunctionId> {
-    /// The method.
+    /// The call calls this method.
     Method(Id),
-    /// Certainly not a method.
+    /// The call certainly calls no method.
     Nothing,
     /// Not known now: the runtime may not have stored the method's address there yet.
     Unknown,

@@ -23,7 +23,7 @@ pub enum EngineRequest {
     Auto,
     /// Perf events, or timers where perf events are not available.
     Perf,
-    /// Timers.
+    /// Timers that send a signal.
     Timer,
 }
 

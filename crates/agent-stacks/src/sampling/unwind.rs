@@ -108,16 +108,16 @@ enum CallerRule {
     /// By the unwind information of a method, or by the instructions of the function in which
     /// threads stop when they return.
     Method(BodyStep),
-    /// The code to which signal handlers return: the interrupted code has its registers on the
-    /// stack.
+    /// By the registers that a signal left on the stack: this is the code to which signal handlers
+    /// return.
     Signal,
     /// None: this is the code that ends a thread, and its function has no caller.
     Start,
-    /// The beginning of a function, to which no call returns: the runtime may have stored it in
-    /// place of a return address.
+    /// The address is the beginning of a function, to which no call returns. The runtime may have
+    /// stored it in place of the true return address.
     Replaced,
-    /// Code of the runtime outside of methods. It usually has no frame, and the return address is
-    /// at the stack pointer.
+    /// By the word at the stack pointer: code of the runtime outside of methods usually has no
+    /// frame.
     Bare,
     /// No rule is known.
     Unknown,

@@ -96,8 +96,8 @@ pub(super) enum Outcome {
     Whole,
     /// The walk reached the limit, and there are more methods.
     Cut,
-    /// The walk reached something unknown. If methods were seen before, it gives the return
-    /// address, and the stack pointer with which that was called.
+    /// The walk reached something unknown. If it has passed methods before, the value holds the
+    /// unknown return address and the stack pointer there.
     Lost(Option<(usize, usize)>),
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum GcEvent {
     Suspension { step: u32, reason: Option<u32> },
     /// Finalizers have run.
     Finalizers { count: u32 },
-    /// The heap has a new range, whose objects begin at `start`.
+    /// The heap has a new range: its objects begin at `start`, and its size is `bytes`.
     Range { start: u64, bytes: u64 },
 }
 

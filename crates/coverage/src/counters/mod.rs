@@ -32,8 +32,8 @@ pub enum CounterPlace {
     Way {
         /// Offset of the branch.
         branch: u32,
-        /// Number of the edge: 0 is the fall-through to the next instruction, others are the
-        /// targets from 1.
+        /// Number of the edge. 0 is the fall-through to the next instruction; the targets are
+        /// numbered from 1.
         path: u32,
     },
 }

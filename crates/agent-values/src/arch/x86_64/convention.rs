@@ -12,11 +12,11 @@ use super::super::super::kinds::{Form, Kind, Shape};
 /// Location of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentLocation {
-    /// A general register, by its order.
+    /// In a general register, by its number in the order of arguments or results.
     General(u8),
-    /// A vector register.
+    /// In a vector register, by its number.
     Vector(u8),
-    /// Two registers, each with a flag for a vector register.
+    /// In two registers, each given by its number and a flag that is `true` for a vector register.
     Pair((u8, bool), (u8, bool)),
     /// On the stack, this many bytes above the caller's stack pointer.
     Stack(u32),

@@ -27,7 +27,8 @@ const CONSTRUCTOR_NS: u64 = 20_000_000;
 /// Time after which meters are asked for in any case.
 const LONGEST_NS: u64 = 3_000_000_000;
 
-/// A gate for requests of meters. It opens once no thread can be in that class constructor.
+/// A gate for requests of meters. It opens once no thread can be in the class constructor of
+/// `ArrayPoolEventSource`.
 pub(super) struct MeterGate {
     opens_ns: AtomicU64,
 }

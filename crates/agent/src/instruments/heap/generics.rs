@@ -86,7 +86,7 @@ pub(super) enum ValuesOfClass {
     OfModule {
         /// The module's identifier.
         module: usize,
-        /// The class's number.
+        /// The class's number in its module.
         number: usize,
     },
 }

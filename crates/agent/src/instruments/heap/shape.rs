@@ -64,7 +64,7 @@ pub(super) struct Shape {
 /// What is recorded in place of the content of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing.
+    /// Nothing is recorded in its place.
     #[default]
     None,
     /// A hash of the string's characters.
