@@ -1,5 +1,11 @@
 //! Counts context switches of the program's threads, to find out whether perf events are too
 //! expensive.
+//!
+//! A perf event on the CPU clock is a timer of the kernel. The timer is set whenever a thread is
+//! put on a processor, and cleared when the thread is taken off again. On virtual machines both
+//! take microseconds if the timer would expire before the next tick, and server threads are
+//! switched tens of thousands of times a second. Timers on threads, which the kernel checks at its
+//! ticks, cost nothing then.
 
 /// Context switches per second of CPU time that are too many.
 const MOST: u64 = 5_000;

@@ -1,4 +1,9 @@
 //! Blocks of a method that throw when one of its checks fails.
+//!
+//! In optimised code all checks of one kind in a region (array bounds, overflows) jump to one
+//! block. The block calls the runtime's helper, and the compiler maps it to no IL (the runtime's
+//! src/coreclr/jit/flowgraph.cpp, `fgAddCodeRef`). The failed check is one of those that jump
+//! there.
 
 use clr_profiler::{CodeRange, IlPlace, IlRange};
 use clrscope_agent_base::arch::{LONGEST_CALL, call_starts, ends_in_trap, jumps_to};

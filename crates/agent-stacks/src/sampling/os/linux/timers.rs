@@ -1,4 +1,7 @@
 //! Timers on the CPU clocks of single threads. Each signals the thread that its clock belongs to.
+//!
+//! The C library's `timer_create` is not used, because it starts a thread for timers on other
+//! threads' clocks.
 
 /// The notification of a timer (the kernel's `sigevent`, sixty-four bytes).
 #[repr(C)]
