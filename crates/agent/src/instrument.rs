@@ -24,7 +24,7 @@ use crate::services::context::{Beginning, Context};
 
 /// Options of an instrument, as requested. Missing options have their default values.
 pub(crate) trait InstrumentOptions: Sized {
-    /// The specification of the instrument.
+    /// The specification of the instrument that has these options.
     const SPEC: &'static Spec;
 
     /// Reads the options of a request that was checked against the specification.

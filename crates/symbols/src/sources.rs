@@ -26,7 +26,9 @@ impl Sources {
         Self { files: known.into_iter().map(|(path, text)| (path, Some(text))).collect(), root }
     }
 
-    /// Text of a line without the line break; `line` counts from 1.
+    /// Text of a line, without the line break. `line` counts from 1. `file` is the path that was
+    /// given to the compiler. `None` if this machine has no such file, or the file has no such
+    /// line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
     }
