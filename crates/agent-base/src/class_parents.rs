@@ -6,8 +6,8 @@ use crate::os::memory::word_if_there;
 /// uses this offset first checks that it gives the right result for classes of the framework.
 pub const PARENT: usize = 16;
 
-/// The base class of a class, which is given by the first word of its objects. `class` may be any
-/// number.
+/// The base class of a class. `class` is the first word of an object of the class, and may be any
+/// number: memory at a wrong address is not an error.
 pub fn parent_of(class: usize) -> Option<usize> {
     word_if_there(class.checked_add(PARENT)?)
 }

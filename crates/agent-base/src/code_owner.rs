@@ -2,9 +2,9 @@
 //!
 //! The runtime may be asked only about code that has run, or that it has prepared. For precompiled
 //! code it finds the piece at the address, and searches downwards from there for a piece whose
-//! method it has prepared. It returns the method that it finds, even if that is the wrong one.
-//! Where no method further down is prepared, it reads on before the start of its table until the
-//! program crashes (seen on .NET 9 and 10).
+//! method it has prepared. The runtime returns the method that it finds, even if that is the wrong
+//! one. Where no method further down is prepared, the runtime reads on before the start of its
+//! table until the program crashes (seen on .NET 9 and 10).
 //!
 //! Words on a stack that look like return addresses are often entry points of methods that are
 //! about to be called. The byte before an entry point lies in a gap behind another method, which
@@ -20,8 +20,9 @@ use crate::os::memory::copy_if_there;
 pub struct RunAddress(usize);
 
 impl RunAddress {
-    /// The call that returns to an address. `None` where no call ends there. Where the system does
-    /// not let us read the bytes, the caller is trusted that the address is a return address.
+    /// Address of the last byte of the call that returns to `return_address`; `None` if no call
+    /// ends there. If the system refuses to read the bytes, `return_address` is believed to be a
+    /// return address.
     pub fn before_return(return_address: usize) -> Option<Self> {
         if is_call_before(return_address) == Some(false) {
             return None;
@@ -29,7 +30,7 @@ impl RunAddress {
         return_address.checked_sub(1).map(Self)
     }
 
-    /// The address of a frame of the runtime's own stack walk.
+    /// The code address of a frame that the runtime's own stack walk found.
     pub fn of_frame(frame: &StackFrame) -> Option<Self> {
         frame.address.checked_sub(1).map(Self)
     }
@@ -40,12 +41,13 @@ impl RunAddress {
         Self(address)
     }
 
-    /// The destination of a call that was made, or whose address the runtime has given to callers.
+    /// The destination of a call that was made, or an address of code that the runtime has given to
+    /// callers.
     pub const fn called(address: usize) -> Self {
         Self(address)
     }
 
-    /// The address.
+    /// The address as a number.
     pub const fn address(self) -> usize {
         self.0
     }
@@ -57,8 +59,8 @@ pub fn is_call_before(address: usize) -> Option<bool> {
     copy_if_there(address.checked_sub(before.len())?, &mut before).then(|| follows_call(&before))
 }
 
-/// The function whose code lies at an address, and its version. `None` where the code belongs to no
-/// function. Not for signal handlers.
+/// The function whose code lies at an address, and its version. `None` if the code belongs to no
+/// function. Must not be called in signal handlers.
 pub fn function_at(info: &ProfilerInfo, address: RunAddress) -> Option<(FunctionId, ReJitId)> {
     // SAFETY: the code has run, or is prepared.
     unsafe { info.function_at(address.0) }.ok()

@@ -33,7 +33,7 @@ pub enum Level {
     Warn = 2,
     /// Start, end, and decisions.
     Info = 3,
-    /// Also every function that is mapped.
+    /// Also each function that is seen for the first time.
     Debug = 4,
 }
 
@@ -86,14 +86,15 @@ fn level_of(value: &str) -> u8 {
     found.map_or(Level::Info as u8, |at| at as u8 + 1)
 }
 
-/// Starts the log if the environment asks for it. Lines wait until [`write_into`] names the folder.
+/// Starts the log if `CLRSCOPE_LOG` asks for it. Lines stay in memory until [`write_into`] names
+/// the folder.
 pub fn begin() {
     if let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         begin_with(&value.to_string_lossy());
     }
 }
 
-/// Like [`begin`], with the variable's value as the launcher has it.
+/// Like [`begin`], with this value of `CLRSCOPE_LOG` instead of the one in the environment.
 pub fn begin_with(value: &str) {
     WANTED.store(level_of(value), Ordering::Relaxed);
     if !LEVELS.contains(&value) {
@@ -101,7 +102,7 @@ pub fn begin_with(value: &str) {
     }
 }
 
-/// Whether a line of this level is wanted: one load.
+/// Whether lines of this level are written. Costs one load.
 #[inline]
 pub fn wants(level: Level) -> bool {
     level as u8 <= WANTED.load(Ordering::Relaxed)
@@ -161,8 +162,8 @@ pub fn flush() {
     }
 }
 
-/// Ends the log of an attached agent that leaves. The next agent may be asked for another log, in
-/// another folder. With signals blocked.
+/// Ends the log of an attached agent that detaches. The next agent may be asked for another log, in
+/// another folder. To be called with signals blocked.
 pub fn let_go() {
     flush();
     WANTED.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Reports of faults of the agent and the runtime: caught panics, and callbacks in an order in
 //! which the runtime should not send them.
 //!
-//! At the place of the fault it is only counted, without allocation or lock. The helper thread
+//! Where a fault happens, the agent only counts it, without allocation or lock. The helper thread
 //! writes counts and texts into the recording.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use super::developer_log::{Level, log};
 
 macro_rules! odd_callbacks {
     ($($(#[doc = $doc:literal])* $name:ident = $sentence:literal,)*) => {
-        /// A callback at a time when the runtime should not send it, or that lacks a needed
-        /// explanation.
+        /// A callback that the runtime should not send at this time, or for which the runtime does
+        /// not give the needed explanation.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum OddCallback {
             $($(#[doc = $doc])* $name,)*
@@ -34,15 +34,15 @@ macro_rules! odd_callbacks {
 }
 
 odd_callbacks! {
-    /// The end of a compilation without a beginning.
+    /// A compilation ended that never began.
     CompilationEnd = "JITCompilationFinished on a thread where no JITCompilationStarted is open",
-    /// A return from unmanaged code without a call.
+    /// Unmanaged code returned that was never called.
     UnmanagedReturn = "UnmanagedToManagedTransition with the reason return on a thread where no call is open",
-    /// A filter of an unknown activation.
+    /// An exception filter began in an unknown activation of a method.
     Filter = "ExceptionSearchFilterEnter, and GetNotifiedExceptionClauseInfo does not say for which activation",
-    /// A finally block of an unknown activation.
+    /// A finally block began in an unknown activation of a method.
     Finally = "ExceptionUnwindFinallyEnter, and GetNotifiedExceptionClauseInfo does not say for which activation",
-    /// A catch block of an unknown activation.
+    /// A catch block began in an unknown activation of a method.
     Catch = "ExceptionCatcherEnter, and GetNotifiedExceptionClauseInfo does not say for which activation",
 }
 
@@ -55,7 +55,7 @@ pub fn odd_callback(writer: &ProcessWriter, which: OddCallback) {
     ODD[which as usize].fetch_add(1, Ordering::Relaxed);
 }
 
-/// The faults that are in the recording so far.
+/// Remembers which faults are in the recording already.
 #[derive(Default)]
 pub(crate) struct FaultReport {
     panics: u64,

@@ -1,5 +1,5 @@
-//! The dictionary of functions: which index a function has, whether it gets hooks, and its names in
-//! the recording.
+//! The dictionary of functions: the index of each function, its names in the recording, and whether
+//! it gets hooks.
 //!
 //! Everything here runs when the runtime compiles a method, before the first hook of the method
 //! runs: a hook never asks for names. No lock is held while the runtime is asked.
@@ -23,32 +23,33 @@ use crate::patterns::WatchedFilter;
 
 /// The selection of functions that are recorded.
 pub struct FunctionSelection {
-    /// Includes and excludes of the request.
+    /// The include and exclude patterns of the request.
     pub filter: WatchedFilter,
     /// Whether functions of the framework are left out.
     pub just_my_code: bool,
-    /// Whether helpers of the runtime are in, which are not the user's calls.
+    /// Whether helpers of the runtime are recorded. The user's code does not call them itself.
     pub helpers: bool,
-    /// Whether trivial functions, which do almost nothing, are in.
+    /// Whether trivial functions, which do almost nothing, are recorded.
     pub trivial: bool,
-    /// Whether calls are counted. Then it matters which calls are not.
+    /// Whether calls are counted. If so, the recording also says which calls are not counted.
     pub counts_calls: bool,
 }
 
 /// A function as the hooks know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFunction {
-    /// Index in the recording.
+    /// Index of the function in the recording.
     pub index: u32,
     /// Whether the function gets hooks.
     pub wanted: bool,
-    /// Whether an include names the function. Then calls to it are never inlined.
+    /// Whether an include pattern names the function. If so, calls of the function are never
+    /// inlined.
     pub named: bool,
-    /// Whether the function passes the selection filters, with or without hooks.
+    /// Whether the function passes the selection filters, even if it gets no hooks.
     pub passes: bool,
 }
 
-/// The dictionary.
+/// The dictionary of functions.
 pub struct Functions {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -83,7 +84,7 @@ struct Module {
 }
 
 impl Functions {
-    /// Creates an empty dictionary.
+    /// Creates an empty dictionary. `choice` selects the functions that are recorded.
     pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter, choice: FunctionSelection) -> Self {
         let tables = Tables { functions: layout::function::FIRST, ..Tables::default() };
         Self { info: info.clone(), writer, names: NameCache::new(), choice, tables: Mutex::new(tables) }
@@ -93,7 +94,7 @@ impl Functions {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The function. A new one is noted in the recording.
+    /// Looks a function up. A new one is added, and noted in the recording if it is wanted.
     pub fn get(&self, function: FunctionId) -> KnownFunction {
         if let Some(entry) = self.tables().by_id.get(&function) {
             return entry.known;
@@ -109,7 +110,8 @@ impl Functions {
         self.insert(function, &name, module, KnownFunction { index: 0, wanted, named, passes })
     }
 
-    /// The function, with its names in the recording even if it gets no hooks.
+    /// Like [`get`](Self::get), but the function's names are in the recording even if it gets no
+    /// hooks.
     pub fn noted(&self, function: FunctionId) -> KnownFunction {
         let known = self.get(function);
         let first = self
@@ -125,19 +127,20 @@ impl Functions {
         known
     }
 
-    /// The function if it was seen before; never asks the runtime.
+    /// The function, if it was looked up before; never asks the runtime.
     pub fn known(&self, function: FunctionId) -> Option<KnownFunction> {
         self.tables().by_id.get(&function).map(|entry| entry.known)
     }
 
-    /// Whether a function that was seen before is the framework's; never asks the runtime.
+    /// Whether a function that was looked up before belongs to the framework; never asks the
+    /// runtime.
     pub fn is_framework(&self, function: FunctionId) -> bool {
         let tables = self.tables();
         let module = tables.by_id.get(&function).map(|entry| entry.module);
         module.and_then(|module| tables.modules.get(&module)).is_some_and(|module| module.framework)
     }
 
-    /// Whether includes name functions, so that calls to those must not be inlined.
+    /// Whether include patterns name functions. Calls of those functions must not be inlined.
     pub fn names_functions(&self) -> bool {
         self.choice.filter.names_any()
     }
@@ -147,7 +150,7 @@ impl Functions {
         self.writer.remark(monotonic_ns(), kind, text);
     }
 
-    /// Names of classes and modules.
+    /// Cache of the names of classes and modules.
     pub fn names(&self) -> &NameCache {
         &self.names
     }
@@ -302,8 +305,8 @@ impl Functions {
         module
     }
 
-    /// The index of a module, which is noted in the recording. 0 where the runtime can't describe
-    /// it. To be called where the runtime may be asked.
+    /// The index of a module. A new module is noted in the recording. 0 if the runtime can't
+    /// describe the module. To be called where the runtime may be asked.
     pub fn module_index(&self, id: ModuleId) -> u32 {
         if let Some(found) = self.tables().modules.get(&id) {
             return found.index;
@@ -316,8 +319,8 @@ impl Functions {
         self.names.assembly(&self.info, id).is_ok_and(|name| is_framework(path, &name))
     }
 
-    /// Whether a method passes the selection filters, compiled or not. A method that the runtime
-    /// can't name does not pass. To be called where the runtime may be asked.
+    /// Whether a method passes the selection filters; the method need not be compiled. A method
+    /// that the runtime can't name does not pass. To be called where the runtime may be asked.
     pub fn passes_method(&self, module: ModuleId, method: Token) -> bool {
         if self.choice.filter.is_empty() {
             return true;
@@ -325,7 +328,8 @@ impl Functions {
         self.names.method(&self.info, module, method).is_ok_and(|name| self.choice.filter.passes(&name))
     }
 
-    /// An unmanaged function, by the names in the P/Invoke map of `function`.
+    /// The index of the unmanaged function that `function` calls, named by the P/Invoke map of
+    /// `function`. Without names there, one index stands for all such functions.
     pub fn native(&self, function: Option<FunctionId>) -> u32 {
         let (library, entry) = function.and_then(|f| self.import_of(f)).unwrap_or_default();
         let name = match (library.is_empty(), entry.is_empty()) {
@@ -353,7 +357,7 @@ impl Functions {
         index
     }
 
-    /// The index of a native library or of another place with code, noted in the recording.
+    /// Adds a native library, or another place with code, to the recording. Returns its index.
     pub fn library(&self, module: model::Module) -> u32 {
         let index = {
             let mut tables = self.tables();
@@ -478,8 +482,8 @@ pub fn is_runtime_helper(name: &FunctionName) -> bool {
         || (type_name == "System.Runtime.CompilerServices.RuntimeHelpers" && method.contains("TailCall"))
 }
 
-/// Path of an assembly. The runtime gives an assembly within a single-file program a name without a
-/// folder. Its path is then where the file would lie next to the program.
+/// Full path of an assembly. For an assembly within a single-file program, the runtime gives a name
+/// without a folder. Its path is then where the file would lie next to the program.
 pub fn beside_program(path: String) -> String {
     let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
     match process::executable().parent() {

@@ -18,9 +18,9 @@ use crate::os::memory as pages;
 use crate::os::threads::nap;
 use crate::recording_lifetime::keep;
 
-/// Longest wait for memory that the helper thread is about to back. A busy disk can be slow: with
-/// 200 ms, and six busy loops and three builds running alongside a program, 4 of 25 runs lost their
-/// first events.
+/// Longest wait for memory that the helper thread is about to back. A busy disk can be slow: with a
+/// limit of 200 ms, while six busy loops and three builds ran next to the program, 4 of 25 runs
+/// lost their first events.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two attempts to get memory. A sleep and not a yield, as the helper thread may need
 /// this processor.
@@ -31,7 +31,7 @@ const NAPS_PER_WAKE: u32 = 16;
 
 /// Memory of a recording that the helper thread extends in its rounds.
 pub trait GrowingMemory {
-    /// Amount backed so far, in any unit.
+    /// Amount of memory backed so far. It may be in any unit.
     fn backed(&self) -> usize;
 
     /// Whether waiting for this many more bytes makes sense: the limit is not reached, and the disk
@@ -79,9 +79,9 @@ impl GrowingMemory for StackTable {
     }
 }
 
-/// The wait for one piece of [`GrowingMemory`], at most [`PATIENCE`] long. After a wait in vain, no
-/// thread waits again until more memory is backed. So a hanging disk stops a program once for this
-/// time, and not at every call.
+/// Lets threads wait, at most [`PATIENCE`], for one area of [`GrowingMemory`]. After a wait in
+/// vain, no thread waits again until more memory is backed. So a hanging disk stops a program only
+/// once for this long, and not at every call.
 pub struct Patience {
     helper: HelperHandle,
     /// Amount that was backed when a thread last waited in vain.
@@ -89,7 +89,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Creates the wait, in which no thread has waited yet.
+    /// Creates the state before any wait.
     pub fn new(helper: HelperHandle) -> Self {
         Self { helper, in_vain: AtomicUsize::new(usize::MAX) }
     }
@@ -104,9 +104,9 @@ impl Patience {
         !was_in_vain && memory.may_give(bytes) && !self.helper.is_gone() && !hooks::is_stopped()
     }
 
-    /// Sleeps until `take` gets something from `memory`; it needs `bytes` of it. `None` where no
-    /// more memory can come, where recording has ended, or when the time is over. Safe in a hook:
-    /// neither allocates nor takes a lock.
+    /// Sleeps until `take` gets something from `memory`; `take` needs `bytes` bytes. `None` if no
+    /// more memory can come, if recording has ended, or after [`PATIENCE`]. Safe in a hook: neither
+    /// allocates nor takes a lock.
     #[cold]
     pub fn wait<T>(&self, memory: &impl GrowingMemory, bytes: usize, mut take: impl FnMut() -> Option<T>) -> Option<T> {
         self.wait_at_most(PATIENCE, memory, bytes, &mut take)
@@ -139,8 +139,9 @@ impl Patience {
     }
 }
 
-/// A list of fixed capacity in pages of its own. The pages are mapped when the list is made, backed
-/// by the system as it fills, and unmapped when it is dropped. Pushing never allocates.
+/// A list of fixed capacity in its own memory pages. The pages are mapped when the list is created,
+/// backed by the system as the list fills, and unmapped when the list is dropped. Pushing never
+/// allocates.
 pub struct FixedVec<T: Copy> {
     start: NonNull<T>,
     length: usize,
@@ -167,7 +168,7 @@ impl<T: Copy> FixedVec<T> {
         fits
     }
 
-    /// Takes the last item off.
+    /// Removes the last item and returns it; `None` if the list is empty.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let last = self.last().copied()?;
@@ -177,7 +178,7 @@ impl<T: Copy> FixedVec<T> {
 }
 
 impl FixedVec<u8> {
-    /// A list of `capacity` zeros.
+    /// A list that contains `capacity` zeros; `None` if the process has no address space left.
     pub fn zeros(capacity: usize) -> Option<Self> {
         // Fresh pages are zero, which is a value of each byte.
         Self::new(capacity).map(|empty| {
@@ -215,7 +216,7 @@ impl<T: Copy> Drop for FixedVec<T> {
     }
 }
 
-/// State that is made once and that hooks read without a lock.
+/// State that is created once and that hooks read without a lock.
 pub struct PublishedState<T: 'static>(AtomicPtr<T>);
 
 impl<T> PublishedState<T> {
@@ -225,7 +226,7 @@ impl<T> PublishedState<T> {
     }
 
     /// Publishes `state` for the lifetime of the recording. The publisher
-    /// [withdraws](Self::withdraw) it at the end.
+    /// [withdraws](Self::withdraw) the state at the end.
     pub fn publish(&self, state: T) -> &'static T
     where
         T: Send + Sync,
@@ -233,7 +234,7 @@ impl<T> PublishedState<T> {
         self.know(keep(state))
     }
 
-    /// Publishes `state` for good: the next recording of the process finds it.
+    /// Publishes `state` for good: it stays for the next recording of the process.
     pub fn publish_for_good(&self, state: T) -> &'static T {
         self.know(Box::leak(Box::new(state)))
     }
@@ -243,7 +244,7 @@ impl<T> PublishedState<T> {
         state
     }
 
-    /// The state, once it is published. Safe in a hook.
+    /// The state; `None` if it is not published. Safe in a hook.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: null, or a published state: no `&mut` to it exists, and if it is freed at all,
@@ -251,7 +252,7 @@ impl<T> PublishedState<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Withdraws the state, for a forked child, whose hooks must do nothing. Async-signal-safe.
+    /// Withdraws the state in a forked child, whose hooks must do nothing. Async-signal-safe.
     pub fn withdraw(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }

@@ -1,5 +1,5 @@
 //! Memory that an instrument uses for its own tables, in addition to the recording. The recording
-//! notes its size.
+//! stores this size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use super::helper::Task;
 /// Least growth in bytes before the memory is noted again.
 const LEAST_MORE: u64 = 64 << 10;
 
-/// Notes on the memory of one instrument.
+/// Tracks how much memory one instrument uses.
 pub struct OwnMemory {
     writer: &'static ProcessWriter,
     instrument: &'static str,
@@ -22,23 +22,24 @@ pub struct OwnMemory {
 }
 
 impl OwnMemory {
-    /// Creates the notes, with no memory taken yet.
+    /// Creates the counter of an instrument that uses no memory yet.
     pub fn new(writer: &'static ProcessWriter, instrument: &'static str) -> Self {
         Self { writer, instrument, most: AtomicU64::new(0), told: AtomicU64::new(0) }
     }
 
-    /// Sets the bytes that are taken now. For any thread.
+    /// Reports the number of bytes in use now. Any thread may call this.
     pub fn takes(&self, bytes: u64) {
         self.most.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Task of the helper thread that notes the memory from time to time.
+    /// Task of the helper thread that records the memory from time to time.
     pub fn task(own: &Arc<Self>) -> Box<dyn Task> {
         Box::new(Tell(Arc::clone(own)))
     }
 
-    /// Notes the highest use, if it is much more than was noted, or at the end. Blocks like the
-    /// log; not for threads of the program.
+    /// Records the highest use if it has grown much since it was last recorded, or at the end of
+    /// the recording if it has grown at all. Blocks like the log, so threads of the program must
+    /// not call this.
     pub fn tell(&self, is_end: bool) {
         let (most, told) = (self.most.load(Ordering::Relaxed), self.told.load(Ordering::Relaxed));
         if most > told && (is_end || is_much_more(most, told)) {

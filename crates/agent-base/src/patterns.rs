@@ -1,5 +1,5 @@
-//! Patterns that have matched. A pattern that never matches is probably misspelt, and the report
-//! says so.
+//! Remembers which patterns have matched. A pattern that never matches is probably misspelt, and
+//! the report says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,7 +76,7 @@ impl Marks {
     }
 }
 
-/// Includes and excludes, with a note of those that matched.
+/// Include and exclude patterns. Remembers which of them matched.
 pub struct WatchedFilter {
     filter: Filter,
     include: PatternWatch,
@@ -91,31 +91,31 @@ impl WatchedFilter {
         Self { filter, include, exclude }
     }
 
-    /// Whether a function passes.
+    /// Whether the patterns let a function through.
     pub fn passes(&self, function: &FunctionName) -> bool {
         self.include.look_at(&self.filter.include, function);
         self.exclude.look_by(Pattern::leaves_out, &self.filter.exclude, function);
         self.filter.passes(&function.module, &function.name, &function.signature)
     }
 
-    /// Whether every function passes.
+    /// Whether there are no patterns, so that every function passes.
     pub fn is_empty(&self) -> bool {
         self.filter.include.is_empty() && self.filter.exclude.is_empty()
     }
 
-    /// Whether there are includes, which name functions.
+    /// Whether there are include patterns, which name functions.
     pub(crate) fn names_any(&self) -> bool {
         !self.filter.include.is_empty()
     }
 
-    /// Whether a function is named by an include.
+    /// Whether an include pattern names a function.
     pub fn names(&self, function: &FunctionName) -> bool {
         self.filter.includes(&function.module, &function.name, &function.signature)
     }
 }
 
-/// The methods to be probed, with a note of the patterns that matched. Only patterns that name
-/// their assembly choose methods of the framework.
+/// Patterns that choose the methods to be probed. Remembers which patterns matched. Only patterns
+/// that name their assembly choose methods of the framework.
 #[derive(Clone)]
 pub struct ProbePatterns {
     /// The rules in the order in which they were given. The last one that matches a method decides.
@@ -155,8 +155,8 @@ impl ProbePatterns {
         Self { rules, wanted: wanted.into(), watched, writer }
     }
 
-    /// These patterns and a further, last rule: whether the methods that the pattern matches are
-    /// wanted.
+    /// These patterns and a last rule: methods that match `pattern` are wanted or not, as
+    /// `is_wanted` says.
     pub fn and(&self, pattern: &Pattern, is_wanted: bool) -> Self {
         let mut rules = self.rules.clone();
         rules.retain(|rule| rule.pattern != *pattern);
@@ -164,23 +164,24 @@ impl ProbePatterns {
         Self::with_rules(rules, self.writer)
     }
 
-    /// A list with one pattern.
+    /// A list with only this pattern.
     pub fn only(&self, pattern: &Pattern) -> Self {
         Self::new(std::slice::from_ref(pattern), self.writer)
     }
 
-    /// Whether no method is wanted.
+    /// Whether no pattern wants a method.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Whether a method of an assembly can be chosen.
+    /// Whether a pattern may choose a method of this assembly.
     pub fn may_choose_in(&self, assembly: &str, is_framework: bool) -> bool {
         let is_about = |rule: &ProbeRule| rule.is_wanted && rule.pattern.is_about(assembly);
         self.rules.iter().filter(|rule| rule.may_be_about(is_framework)).any(is_about)
     }
 
-    /// The message for a program without any matching method, once all its methods were checked.
+    /// The message for a program in which no method matches. To be used once all methods were
+    /// checked.
     pub fn nothing_chosen(&self) -> String {
         let words: Vec<String> = self.wanted.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();
         let near = self.watched.near_names();
@@ -188,7 +189,7 @@ impl ProbePatterns {
         format!("no method of any loaded assembly matches --probe {}{there_is}", words.join(" or "))
     }
 
-    /// Whether a method is chosen.
+    /// Whether the patterns choose a method. The last pattern that matches decides.
     pub fn choose(&self, method: &FunctionName, is_framework: bool) -> bool {
         let FunctionName { module, name, signature, .. } = method;
         let mut about = self.rules.iter().rev().filter(|rule| rule.may_be_about(is_framework));
@@ -201,8 +202,8 @@ impl ProbePatterns {
     }
 }
 
-/// Names whose values are never read, with a note of the patterns that matched. Case is ignored, as
-/// a property and its parameter differ only in case.
+/// Patterns of names whose values are never read. Remembers which patterns matched. Case is
+/// ignored, as a property and its parameter differ only in case.
 pub struct Redaction {
     /// The patterns in lower case.
     globs: Vec<Glob>,
@@ -216,7 +217,7 @@ impl Redaction {
         Self { globs: globs.iter().map(|text| Glob::new(&text.to_lowercase())).collect(), marks }
     }
 
-    /// Whether there is a pattern.
+    /// Whether there are any patterns, so that some values may be hidden.
     pub fn hides_something(&self) -> bool {
         !self.globs.is_empty()
     }

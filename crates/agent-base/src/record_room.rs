@@ -7,7 +7,8 @@ use clrscope_recording::writer::{Chunk, EventStore, Segment, monotonic_ns};
 
 use crate::os::signals;
 
-/// A store of such records. Room is requested when a module is loaded, never in a hook.
+/// A store of records that the program's own code extends. Room is requested when a module is
+/// loaded, never in a hook.
 pub struct RecordRoom {
     store: EventStore,
     /// Held while room is requested and taken, so that no thread takes the room of another one.
@@ -15,13 +16,13 @@ pub struct RecordRoom {
 }
 
 impl RecordRoom {
-    /// Creates room in a store.
+    /// Creates the room, in this store.
     pub fn new(store: EventStore) -> Self {
         Self { store, asking: Mutex::default() }
     }
 
-    /// A chunk with room for records of this many bytes; `None` where there is none. Waits for the
-    /// disk.
+    /// Takes a chunk with room for records of this many bytes; `None` if there is no room. Waits
+    /// for the disk.
     pub fn chunk(&self, bytes: usize) -> Option<Chunk> {
         let bytes = bytes + chunk::HEAD;
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +31,7 @@ impl RecordRoom {
         self.store.allocate_chunk(0, bytes, monotonic_ns())
     }
 
-    /// The memory of the records.
+    /// The memory that holds the records.
     pub fn segment(&self) -> &Segment {
         self.store.segment()
     }

@@ -11,7 +11,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An object that lives as long as its owner. References to it have no lifetime.
+/// An object that lives as long as its owner. References to it are `'static`.
 pub struct OwnedObject<T: Send + Sync + 'static>(&'static T);
 
 impl<T: Send + Sync> OwnedObject<T> {
@@ -23,7 +23,7 @@ impl<T: Send + Sync> OwnedObject<T> {
         Self(Box::leak(Box::new(object)))
     }
 
-    /// Returns the object.
+    /// Returns the object, whose reference has no lifetime.
     pub fn get(&self) -> &'static T {
         self.0
     }
@@ -64,7 +64,7 @@ pub fn keep<T: Send + Sync + 'static>(part: T) -> &'static T {
     part
 }
 
-/// Marks the parts of the recording, which is over. They are freed when the next one begins.
+/// Marks all parts of a recording that is over. They are freed when the next recording begins.
 ///
 /// # Safety
 /// From now on no part is used, nor anything taken from a part.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use clr_profiler::PerThread;
 
 /// All per-thread data of one kind, in the order in which the instruments of a recording asked for
-/// it. At first a thread's data is that of an earlier recording. Users must detect this.
+/// it. At first a thread's data may be left from an earlier recording; users must detect this.
 pub struct PerThreadPool<T: Send + Sync + 'static> {
     lent: Mutex<Lent<T>>,
     retire: fn(&T),
@@ -19,13 +19,13 @@ struct Lent<T: Send + Sync + 'static> {
 }
 
 impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
-    /// Creates a list without data. `retire` gets a thread's data when the thread ends, and must
-    /// not call the runtime.
+    /// Creates an empty pool. `retire` gets a thread's data when the thread ends, and must not call
+    /// the runtime.
     pub const fn new(retire: fn(&T)) -> Self {
         Self { lent: Mutex::new(Lent { made: Vec::new(), in_use: 0 }), retire }
     }
 
-    /// Returns the next data that is not in use. Creates it if there is none.
+    /// Returns data that is not in use, in a fixed order. Creates new data if all is in use.
     ///
     /// # Errors
     /// The process has no thread key left.
@@ -39,7 +39,7 @@ impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
         Ok(lent.made[lent.in_use - 1])
     }
 
-    /// The recording is over, and none of the data is used any more.
+    /// To be called when the recording is over and none of the data is used any more.
     pub fn give_back_all(&self) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
     }

@@ -12,8 +12,8 @@ use crate::developer_log::{Level, log};
 pub struct RuntimeThread(Arc<Mutex<Option<Answer>>>);
 
 impl RuntimeThread {
-    /// Begins the work on a thread of this name. The work has failed if no thread can be created,
-    /// or if it panics.
+    /// Begins the work on a new thread with this name. If no thread can be created, or the work
+    /// panics, the answer is a failure.
     pub fn begin(info: &ProfilerInfo, name: &str, work: impl FnOnce() -> Answer + Send + 'static) -> Self {
         let thread = Self(Arc::default());
         let over = FinishOnDrop(thread.clone());
@@ -24,7 +24,7 @@ impl RuntimeThread {
         thread
     }
 
-    /// Answer once the work is over; `None` while it goes on.
+    /// The result of the work; `None` while it goes on.
     pub fn answer(&self) -> Option<Answer> {
         *self.state()
     }

@@ -7,11 +7,11 @@ use clr_profiler::PerThread;
 
 use super::reused::PerThreadPool;
 
-/// All values of one kind, for all threads and recordings.
+/// Pool of all values of one kind, for all threads and recordings.
 pub struct ThreadOwnPool<T: Default + 'static>(PerThreadPool<Own<T>>);
 
-/// The values of one recording, one per thread. At first a thread's value is that of an earlier
-/// recording.
+/// The values of one recording, one per thread. At first a thread's value may be left from an
+/// earlier recording.
 pub struct ThreadOwn<T: Default + 'static>(&'static PerThread<Own<T>>);
 
 #[derive(Default)]
@@ -25,12 +25,12 @@ unsafe impl<T> Sync for Own<T> {}
 unsafe impl<T> Send for Own<T> {}
 
 impl<T: Default + 'static> ThreadOwnPool<T> {
-    /// Creates a list without values.
+    /// Creates an empty pool.
     pub const fn nothing() -> Self {
         Self(PerThreadPool::new(|_| ()))
     }
 
-    /// Returns values for a recording.
+    /// Takes a set of values, one per thread, for a recording.
     ///
     /// # Errors
     /// The process has no thread key left.
@@ -38,14 +38,15 @@ impl<T: Default + 'static> ThreadOwnPool<T> {
         self.0.borrow_next().map(ThreadOwn)
     }
 
-    /// The recording is over, and its values are no longer used.
+    /// To be called when the recording is over and its values are no longer used.
     pub fn give_back_all(&self) {
         self.0.give_back_all();
     }
 }
 
 impl<T: Default + 'static> ThreadOwn<T> {
-    /// Runs `act` with the calling thread's value; `None` if the thread is already in `act`.
+    /// Runs `act` with the calling thread's value. `None` if the thread is already inside such a
+    /// call.
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.with(|own| own.0.try_borrow_mut().ok().map(|mut value| act(&mut value)))

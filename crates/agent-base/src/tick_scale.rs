@@ -42,7 +42,8 @@ impl Measured {
     }
 }
 
-/// The scale. One thread [measures](Self::measure) it repeatedly; every thread may read it.
+/// The scale between counter and clock. One thread [measures](Self::measure) it repeatedly; every
+/// thread may read it.
 #[derive(Debug)]
 pub struct TickScale {
     /// Odd while the other words change.
@@ -55,7 +56,7 @@ pub struct TickScale {
 }
 
 impl TickScale {
-    /// Measures for a millisecond.
+    /// Creates the scale. Measures for a millisecond.
     pub fn new() -> Self {
         let (ticks, ns) = both_clocks();
         let first = Measured { ticks, ns, scale: 1 << FRACTION };
@@ -73,7 +74,7 @@ impl TickScale {
     }
 
     /// Measures again if the last measurement is long enough ago: the system's clock is sped up and
-    /// slowed down while it is adjusted. For one thread.
+    /// slowed down while it is adjusted. To be called by one thread only.
     pub fn measure(&self) {
         let Some(last) = self.read() else { return };
         let pause = self.pause_ns.load(Ordering::Relaxed);
@@ -91,7 +92,7 @@ impl TickScale {
     }
 
     /// The time of the counter value `now` in monotonic nanoseconds, and the nanoseconds from
-    /// `began` to `now`; 0 if `began` is later. For hooks.
+    /// `began` to `now`, which are 0 if `began` is later. For hooks.
     #[inline]
     pub fn moment(&self, now: u64, began: u64) -> (u64, u64) {
         match self.read() {

@@ -1,5 +1,5 @@
-//! Questions about things that may be unloaded at any moment: asked only while nothing was
-//! unloaded.
+//! Questions to the runtime about things that may be unloaded at any moment. They are asked only if
+//! nothing was unloaded since the thing was seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,10 +26,10 @@ pub struct Unloads {
     released: Condvar,
 }
 
-/// The moment at which something was seen, for a question about it later.
+/// When something was seen. Later questions about it need this moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// Seen after this many unloads.
+    /// Seen after this many unloads of any kind.
     After(u64),
     /// Seen alive at the end of a full collection, after which unloads of modules
     /// [wait](Unloads::keep).
@@ -45,15 +45,16 @@ impl Unloads {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Asks about something that existed after `count` unloads; `None` where it may be gone.
+    /// Asks a question about something that existed after `count` unloads. `None` if it may have
+    /// been unloaded since.
     pub fn ask<R>(&self, count: u64, question: impl FnOnce() -> R) -> Option<R> {
         self.hold(count).map(|_held| question())
     }
 
     /// Makes unloads wait until the returned guard is dropped, for several questions about things
     /// that existed after `count` unloads. `None` where they may be gone, or are being unloaded.
-    /// Not for threads of the program: the runtime may suspend one for a collection that the
-    /// question waits for.
+    /// Threads of the program must not call this: the runtime may suspend the caller for a
+    /// collection that the question waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
@@ -70,7 +71,7 @@ impl Unloads {
         *self.keeps() = Some(self.methods.load(Ordering::Acquire));
     }
 
-    /// Unloads wait no longer.
+    /// Ends the wait of unloads that [`keep`](Self::keep) began.
     pub fn release(&self) {
         *self.keeps() = None;
         self.released.notify_all();
@@ -86,7 +87,7 @@ impl Unloads {
         self.keeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks about a type or a module; `None` where it may be gone.
+    /// Asks a question about a type or a module. `None` if it may have been unloaded since.
     pub fn ask_of_module<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         match seen {
             Seen::After(count) => self.ask(count, question),
@@ -98,7 +99,8 @@ impl Unloads {
         }
     }
 
-    /// Asks about a function, which may be a dynamic method; `None` where it may be gone.
+    /// Asks a question about a function, which may be a dynamic method. `None` if it may have been
+    /// unloaded since.
     pub fn ask_of_function<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         let is_there = || match seen {
             Seen::After(_) => true,
@@ -114,23 +116,23 @@ impl Unloads {
         *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 
-    /// A dynamic method is about to be unloaded. A collection may be waiting for this thread, so it
-    /// waits for one question at most.
+    /// To be called when a dynamic method is about to be unloaded. Waits for one question at most,
+    /// as a collection may be waiting for this thread.
     pub fn method_unloads(&self) {
         self.methods.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
     /// Like [`unloads`](Self::unloads), for an unload that takes several steps until
-    /// [`ends`](Self::ends). No questions are asked in the meantime.
+    /// [`ends`](Self::ends) is called. No questions are asked in the meantime.
     pub fn begins(&self) {
         self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// The unload that began is complete. No more questions are asked about things seen before or
-    /// during it.
+    /// To be called when the unload that [began](Self::begins) is complete. No more questions are
+    /// asked about things seen before or during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // An unload that had begun before the agent listened was not counted.
@@ -138,15 +140,15 @@ impl Unloads {
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// An unload is about to begin. It waits for the current question, and prevents others about
-    /// things seen before it.
+    /// To be called when an unload is about to begin. Waits for the current question, and prevents
+    /// later questions about things seen before the unload.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Makes unloads wait until it is dropped.
+/// A guard: unloads wait until it is dropped.
 #[derive(Debug)]
 pub struct UnloadsHeld<'a> {
     _asking: MutexGuard<'a, ()>,

@@ -6,7 +6,7 @@
 //! - `inlined`: methods that the compiler inlined into others, recognised at calls
 //! - `unwind`: the step from a place in a compiled method to its caller
 //! - `stacks`: call stacks of the calling thread, as numbers in the recording's stack table
-//! - `sampling`: samples of threads by their CPU time and by the clock
+//! - `sampling`: samples of threads, by CPU time or by the clock
 
 pub mod awaiters;
 pub mod code;

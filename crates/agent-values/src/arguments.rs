@@ -1,4 +1,4 @@
-//! The arguments of a call at its beginning, from the registers and the stack.
+//! Reads the arguments of a call when it begins, from the registers and the stack.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,13 +15,13 @@ use super::read::Writer;
 /// The depth to which objects are opened.
 static DEPTH: AtomicU32 = AtomicU32::new(1);
 
-/// Depth to which objects are opened. For hooks.
+/// How many levels deep objects are opened. For hooks.
 #[inline]
 pub fn depth() -> u32 {
     DEPTH.load(Ordering::Relaxed)
 }
 
-/// Sets how deep objects are opened. Called before any hook.
+/// Sets how many levels deep objects are opened. To be called before any hook.
 pub fn open_objects(depth: u32) {
     DEPTH.store(depth, Ordering::Release);
 }
@@ -31,7 +31,7 @@ impl ArgumentRegisters {
     /// the number of bytes.
     ///
     /// # Safety
-    /// The plan must be that of the function with these registers, and `sp` its caller's stack
+    /// The registers must be those of a call of the plan's function, and `sp` the caller's stack
     /// pointer.
     pub unsafe fn write(&self, plan: &Plan, sp: usize, buffer: &mut [u8], types_only: bool) -> usize {
         if !plan.evidence.is_refuted() {
@@ -70,7 +70,7 @@ impl ArgumentRegisters {
         unsafe { from.cast::<[u8; 8]>().read_unaligned() }
     }
 
-    /// Address of the value at a location. A value in two registers is combined in `both`.
+    /// Address of the value at a location. A value in two registers is put together in `both`.
     pub fn slot(&self, location: ArgumentLocation, bytes: usize, sp: usize, both: &mut [u8; 16]) -> Option<At> {
         let held = |address: *const u8| {
             // SAFETY: a saved register, or our copy of two.
@@ -93,7 +93,7 @@ impl ArgumentRegisters {
         }
     }
 
-    /// The word at a location.
+    /// The word at a location; 0 if it can't be read.
     pub fn word(&self, location: ArgumentLocation, sp: usize) -> usize {
         match location {
             // SAFETY: a saved register.
@@ -108,7 +108,7 @@ impl ArgumentRegisters {
 
 /// The reason why no value can be read.
 enum Missing {
-    /// Value code that is written instead.
+    /// This value code is written instead of the value.
     Nothing(u8),
     /// The plan is wrong.
     Wrong,

@@ -8,11 +8,11 @@ use super::types::{Scope, Types};
 /// `gpReferenceTypeConstraint`: only classes can be arguments for the parameter.
 pub(super) const REFERENCE_TYPES: u32 = 4;
 
-/// Class of a method, and the type arguments of the class and the method.
+/// The class of a method, and the type arguments of the class and the method.
 pub(super) struct Bindings {
     /// The class; `None` where it is unknown, or where several classes share the code.
     pub(super) class: Option<ClassId>,
-    /// Whether classes with different type arguments share the code.
+    /// Whether classes with different type arguments share the method's code.
     pub(super) is_class_shared: bool,
     pub(super) method_arguments: Vec<ClassId>,
     type_arguments: Vec<ClassId>,
@@ -78,7 +78,8 @@ impl Bindings {
         }
     }
 
-    /// The declaring type of the method as in the source, with the names of its type parameters.
+    /// The declaring type of the method as written in the source, with the names of its type
+    /// parameters.
     pub(super) fn declared_text(&self, metadata: &MetadataImport, declared: Token) -> Option<String> {
         let name = metadata.type_def(declared).ok()?.name;
         let name = name.split('`').next().unwrap_or(&name);

@@ -3,7 +3,8 @@
 //!
 //! Only slow hooks may ask for this information, and registering them makes all hooks of the
 //! process slow, with three hundred bytes of stack each. So this is for tests: `flow:args=check`
-//! records no calls, but the number of compared functions and those that disagree.
+//! records no calls. It records the number of compared functions, and the functions for which the
+//! results differ.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +57,7 @@ impl Check {
         Self { writer, entered: Met::new(), left: Met::new(), functions, results, unknown, wrong }
     }
 
-    /// Records the results.
+    /// Records how many functions were compared, and which of them differ.
     pub fn report(&self) {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let text = format!(

@@ -1,5 +1,5 @@
-//! Collections, as far as hooks need them: only during collections do objects move and memory
-//! disappear.
+//! Tracks garbage collections, as far as hooks need them: objects move and memory disappears only
+//! during collections.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,28 +9,29 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// program.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
-/// A recording begins: collections may have gone unseen. A collection that was in progress when an
-/// earlier recording of the process ended is over, or its end will not be reported.
+/// To be called when a recording begins, as earlier collections may have gone unseen. A collection
+/// that was in progress when an earlier recording of the process ended is over, or its end will not
+/// be reported.
 pub(crate) fn begin_anew() {
     BEGUN.fetch_add(1, Ordering::AcqRel);
     UNDER_WAY.store(0, Ordering::Release);
 }
 
-/// A collection begins. Every thread that runs managed code is suspended.
+/// To be called when a collection begins. Every thread that runs managed code is suspended.
 pub fn started() {
     UNDER_WAY.fetch_add(1, Ordering::AcqRel);
     BEGUN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// A collection has ended.
+/// To be called when a collection has ended.
 pub fn finished() {
     let less = |count: u32| Some(count.saturating_sub(1));
     let _ = UNDER_WAY.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 
 /// Number of collections that have begun; `None` while one is in progress. No collection begins
-/// while a hook runs. Between two equal answers there was none: nothing in the heap has moved, and
-/// none of its memory was given back.
+/// while a hook runs. Between two equal answers there was no collection: nothing in the heap has
+/// moved, and no memory of the heap was given back.
 pub fn epoch() -> Option<u32> {
     let begun = BEGUN.load(Ordering::Acquire);
     (UNDER_WAY.load(Ordering::Acquire) == 0).then_some(begun)

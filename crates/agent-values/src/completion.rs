@@ -11,24 +11,24 @@ use super::kinds::{Class, Kind};
 /// The first words of exceptions that cancel a task instead of failing it.
 static CANCELING: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether an exception that begins with this word cancels a task. For hooks.
+/// Whether an exception whose object begins with the word `class` cancels a task. For hooks.
 pub fn cancels(class: usize) -> bool {
     CANCELING.iter().any(|known| known.load(Ordering::Relaxed) == class)
 }
 
-/// Sets the first words of exceptions that cancel a task.
+/// Sets the classes of the exceptions that cancel a task, as the first words of their objects.
 pub(super) fn set_canceling(classes: [usize; 2]) {
     for (known, class) in CANCELING.iter().zip(classes) {
         known.store(class, Ordering::Relaxed);
     }
 }
 
-/// What a call means that ends an `async` method.
+/// The meaning of a call that ends an `async` method.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion {
     /// How the method ends.
     pub outcome: Outcome,
-    /// Whether the method is hooked only for this, without an event of its own.
+    /// Whether the method is hooked only to see this call, and records no event of its own.
     pub is_silent: bool,
 }
 
@@ -48,14 +48,14 @@ pub struct AwaitedTask {
     pub builder: u32,
     /// The type of the task in C# notation.
     pub name: &'static str,
-    /// The task as it is shown: state and result.
+    /// The form in which the task is shown: its state and its result.
     pub class: &'static Class,
     /// The class of task states.
     pub status: &'static Class,
 }
 
 impl Completion {
-    /// The outcome that a completing function reports, from its argument after `this`.
+    /// The outcome that a completing function reports. `given` is the argument that follows `this`.
     pub(super) fn new(by_exception: bool, given: Option<(ArgumentLocation, Kind)>) -> Option<Self> {
         let outcome = match (by_exception, given) {
             (false, given) => Outcome::Result(given),

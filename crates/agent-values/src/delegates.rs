@@ -1,6 +1,6 @@
 //! Methods that delegates call.
 //!
-//! A delegate holds an address: that of the method's code, or of a stub that leads there and holds
+//! A delegate holds the address of the method's code, or of a stub that leads to the code and holds
 //! the method's identifier. Hooks note the addresses that they see. Later, where the runtime may be
 //! asked, the methods are described in the recording under these addresses. A method is known only
 //! after it was compiled, so an address may have to wait.
@@ -53,8 +53,8 @@ pub(super) fn met(address: usize) {
     }
 }
 
-/// Whether it is time to look for methods, at a compilation: there are new addresses, or waiting
-/// ones may belong to methods that were compiled in the meantime.
+/// Whether it is time to look for methods, during a compilation: there are new addresses, or
+/// waiting addresses may belong to methods that were compiled in the meantime.
 pub(super) fn is_time() -> bool {
     let is_new = IS_NEW.swap(false, Ordering::Relaxed);
     COMPILATIONS.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMPILATIONS_PER_LOOK) || is_new
@@ -65,12 +65,13 @@ pub(super) fn pending() -> Vec<usize> {
     lock().clone()
 }
 
-/// Forgets these addresses: their methods are described, or never will be.
+/// Stops looking for the methods of these addresses: they are described, or never will be.
 pub(super) fn no_longer_pending(done: &[usize]) {
     lock().retain(|address| !done.contains(address));
 }
 
-/// A module is about to be unloaded, and other code may take the place of its code and stubs.
+/// To be called when a module is about to be unloaded: other code may take the place of the
+/// module's code and stubs.
 pub(super) fn forget() {
     lock().clear();
     MET.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
@@ -80,8 +81,8 @@ fn lock() -> MutexGuard<'static, Vec<usize>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The word that a stub passes on as its method's identifier; `None` where there is other code. The
-/// word may not be a valid identifier.
+/// The word that the stub at this address passes on as its method's identifier; `None` if other
+/// code is there. The word may not be a valid identifier.
 pub(super) fn method_of_stub(address: usize) -> Option<usize> {
     let mut code = [0; STUB];
     if !copy_if_there(address, &mut code) {

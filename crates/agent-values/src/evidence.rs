@@ -1,9 +1,9 @@
 //! Evidence for a plan: the locations in it that have proved right.
 //!
-//! A plan follows from rules. It is trusted only where facts from the runtime confirm it. Until an
-//! object at a location was seen to begin with a class that the runtime has reported, references at
-//! this location are followed only by reads that may fail. Where there can't be an object at all,
-//! the whole plan is wrong, and is used no more.
+//! A plan follows from rules. It is trusted only where facts from the runtime confirm it. At first,
+//! references at a location are followed only by reads that may fail. This changes once an object
+//! there was seen to begin with a class that the runtime has reported. If there can't be an object
+//! at all, the whole plan is wrong, and is not used any more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::types::table::{class_of, is_told, number_of};
 /// Number of calls whose values were not read because their plan is not trusted.
 static UNREAD: AtomicU64 = AtomicU64::new(0);
 
-/// Number of such calls since the last query.
+/// Number of calls since the last query whose values were not read.
 pub fn unread() -> u64 {
     UNREAD.swap(0, Ordering::Relaxed)
 }
@@ -27,12 +27,12 @@ pub struct Evidence {
     refuted: AtomicBool,
 }
 
-/// The bit number of the result's location.
+/// Number of the bit that stands for the result's location.
 pub const RESULT: usize = 63;
 
 impl Evidence {
-    /// Whether objects were seen at the location of the argument with this number. Later arguments
-    /// have no bit.
+    /// Whether objects were seen at the location with this number: an argument, or [`RESULT`].
+    /// Later arguments have no bit.
     pub(crate) fn holds(&self, place: usize) -> bool {
         place <= RESULT && self.places.load(Ordering::Relaxed) >> place & 1 == 1
     }
@@ -54,7 +54,7 @@ impl Evidence {
         self.refuted.load(Ordering::Relaxed)
     }
 
-    /// Counts a call whose values are not read.
+    /// Counts a call whose values are not read. See [`unread`].
     pub(crate) fn leave_unread(&self) {
         UNREAD.fetch_add(1, Ordering::Relaxed);
     }
@@ -65,7 +65,7 @@ impl Evidence {
 pub(super) enum Verdict {
     /// The value has the class that the plan expects.
     Right,
-    /// No evidence: a number, null.
+    /// The value proves nothing: it is a number or null.
     Open,
     /// The value can't have the class that the plan expects.
     Wrong,
@@ -74,7 +74,7 @@ pub(super) enum Verdict {
 /// Deepest nesting of value types that is inspected.
 const NESTED: u32 = 4;
 
-/// Inspects a value: whether references in it lead to objects of classes that the runtime has
+/// Inspects a value: whether the references in it lead to objects of classes that the runtime has
 /// reported.
 pub(super) fn judge(memory: &mut MemoryReader, kind: Kind, at: At) -> Verdict {
     judge_nested(memory, kind, at, NESTED)

@@ -21,7 +21,7 @@ pub enum Kind {
     Pointer,
     /// A string, or null.
     String,
-    /// An object of this class or a derived one, or null; `None` where only the object itself tells
+    /// An object of this class or a derived one, or null. `None` if only the object itself tells
     /// its class.
     Reference(Option<&'static Class>),
     /// A value type, whose fields lie in place.
@@ -30,12 +30,12 @@ pub enum Kind {
     /// Such a field keeps its own kind, which determines how the value around it is passed
     /// (`Shown`).
     Redacted,
-    /// A value that can't be read yet; its size is known.
+    /// A value of this many bytes that can't be read yet.
     Opaque(u32),
 }
 
 impl Kind {
-    /// Size in bytes.
+    /// Size of a value of this kind, in bytes.
     pub fn size(self) -> u32 {
         match self {
             Self::Bool => 1,
@@ -52,11 +52,12 @@ impl Kind {
 /// A class as hooks know it. Made once, never freed.
 #[derive(Debug)]
 pub struct Class {
-    /// Number in the recording, from 1.
+    /// Number of the class in the recording, from 1.
     pub index: u32,
-    /// The first word of its objects; 0 for a class that only a signature names.
+    /// The first word of the class's objects; 0 for a class that is only named in signatures.
     pub id: usize,
-    /// Set after the class is known, because classes have fields of their own class.
+    /// Memory layout of the class. Set later than the class itself, because classes have fields of
+    /// their own class.
     pub shape: OnceLock<Shape>,
 }
 
@@ -64,19 +65,19 @@ pub struct Class {
 #[derive(Debug, Default)]
 pub struct Shape {
     pub(crate) form: Form,
-    /// Size in bytes: of an object with its header, of a value type without.
+    /// Size in bytes: of an object including its header, or of a value type without a header.
     pub size: u32,
-    /// Whether it is a value type. In a box, its fields lie behind the object's first word.
+    /// Whether the class is a value type. In a box, its fields lie behind the object's first word.
     pub(crate) is_value: bool,
-    /// Whether it is a vector of the processor, which is never passed in registers, however small.
+    /// Whether the class is a vector type of the processor (SIMD), which is never passed in
+    /// registers, however small.
     pub is_vector: bool,
     /// Fields, inherited ones first.
     pub fields: Vec<Field>,
 }
 
 impl Shape {
-    /// Number of repetitions of a single field: fixed buffers and inline arrays declare it only
-    /// once.
+    /// How often the only field repeats: fixed buffers and inline arrays declare it only once.
     pub fn repeats(&self) -> u32 {
         match self.fields.as_slice() {
             [Field { offset: 0, kind, .. }]
@@ -89,33 +90,34 @@ impl Shape {
     }
 }
 
-/// The kind of a class.
+/// The form of a class, which tells how its contents are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Form {
     /// Objects and value types with fields.
     #[default]
     Fields,
-    /// An enumeration over these integers.
+    /// An enumeration based on these integers.
     Enum {
-        /// Bytes of the integers.
+        /// Size of the integers in bytes.
         bytes: u8,
-        /// Whether they are signed.
+        /// Whether the integers are signed.
         signed: bool,
     },
     /// A string.
     String,
-    /// An array; the elements of a vector begin 16 bytes into it.
+    /// An array. The elements of a one-dimensional array begin 16 bytes into the object.
     Array {
         /// Kind of the elements.
         element: Kind,
-        /// Number of dimensions. More than one are stored between length and elements.
+        /// Number of dimensions. If there are several, their sizes are stored between the length
+        /// and the elements.
         rank: u32,
     },
     /// A boxed value of a primitive type.
     Primitive(Kind),
-    /// `Task`, `Task<T>` and derived classes: the state, and the result once there is one.
+    /// `Task`, `Task<T>` and derived classes, shown by state, and by result once there is one.
     Task(Task),
-    /// `ValueTask` and `ValueTask<T>`: a result, or the task that will have one.
+    /// `ValueTask` and `ValueTask<T>`: holds a result, or the task that will have one.
     ValueTask {
         /// Offset of the task, which is null if the result was available at once.
         object: u32,
@@ -126,20 +128,20 @@ pub(crate) enum Form {
     },
     /// An object that represents a type.
     Type {
-        /// Offset of the type's own class.
+        /// Offset of the word that identifies the represented type.
         handle: u32,
     },
     /// A delegate.
     Delegate {
         /// Offset of the address that the delegate calls.
         pointer: u32,
-        /// Offset of the method's address, for delegates without an object; the word there is 0 for
-        /// all others.
+        /// Offset of the word with the method's address in delegates without an object. In other
+        /// delegates that word is 0.
         method: u32,
     },
-    /// `Nullable<T>`: two fields, the flag and the value.
+    /// `Nullable<T>`, with two fields: the flag and the value.
     Nullable,
-    /// `Span<T>` and `ReadOnlySpan<T>`: the address and number of the elements.
+    /// `Span<T>` and `ReadOnlySpan<T>`, with the address and number of the elements.
     Span {
         /// Kind of the elements.
         element: Kind,
@@ -149,7 +151,7 @@ pub(crate) enum Form {
 /// Fields of a task that are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
-    /// Offset of the word with its state.
+    /// Offset of the word that contains the state.
     pub flags: u32,
     /// The class of task states.
     pub status: &'static Class,
@@ -158,13 +160,13 @@ pub struct Task {
 }
 
 impl Task {
-    /// Constants of the framework's `TaskStatus`: `WaitingForActivation`.
+    /// Values of the framework's `TaskStatus`: `WaitingForActivation`.
     pub const WAITING: i64 = 1;
-    /// `RanToCompletion`.
+    /// `TaskStatus.RanToCompletion`.
     pub const COMPLETED: i64 = 5;
-    /// `Canceled`.
+    /// `TaskStatus.Canceled`.
     pub const CANCELED: i64 = 6;
-    /// `Faulted`.
+    /// `TaskStatus.Faulted`.
     pub const FAULTED: i64 = 7;
 
     /// Value of the framework's property `Status`, from the state word.
@@ -187,7 +189,7 @@ impl Task {
 pub struct Field {
     /// Offset from the beginning of the object or value.
     pub offset: u32,
-    /// Kind of its value.
+    /// Kind of the field's value.
     pub kind: Kind,
     pub(crate) shown: Shown,
 }
@@ -211,7 +213,7 @@ impl Field {
 }
 
 impl Class {
-    /// Bytes of an object of the class with its header; 0 where that is unknown.
+    /// Bytes of an object of the class including its header; 0 if unknown.
     pub(crate) fn object_bytes(&self) -> u32 {
         match self.shape.get() {
             Some(shape) if !shape.is_value && !matches!(shape.form, Form::Array { .. }) => shape.size,
@@ -219,13 +221,13 @@ impl Class {
         }
     }
 
-    /// Whether it is a value type. A class that is still unknown is not one.
+    /// Whether the class is a value type; `false` for a class that is not resolved yet.
     pub(crate) fn is_of_values(&self) -> bool {
         let shape = self.shape();
         shape.is_value || matches!(shape.form, Form::Primitive(_) | Form::Enum { .. })
     }
 
-    /// Shape of the class; empty until it is resolved.
+    /// Memory layout of the class; empty until the class is resolved.
     pub fn shape(&self) -> &Shape {
         static UNKNOWN: Shape =
             Shape { form: Form::Fields, size: 8, is_value: false, is_vector: false, fields: Vec::new() };

@@ -1,12 +1,12 @@
 //! Pages that can be read without asking the system, because the system has copied from them before
 //! and they can't disappear.
 //!
-//! Targets of spans and references on unknown ground are copied by the system, which takes a
-//! microsecond each time. But most of them lie in a few hundred pages of the heap, and the runtime
-//! gives heap pages back only during a collection. A collection never begins while a hook runs, and
-//! [`collections`](super::collections) report one that sweeps concurrently with the program. So a
-//! page that the system has copied from is noted with the current number of collections, and read
-//! directly until the next collection.
+//! Targets of spans and references on unknown ground (see [`Ground`](super::memory::Ground)) are
+//! copied by the system, which takes a microsecond each time. But most targets lie in a few hundred
+//! pages of the heap, and the runtime gives heap pages back only during a collection. A collection
+//! never begins while a hook runs, and [`collections`](super::collections) report one that sweeps
+//! concurrently with the program. So a page that the system has copied from is noted with the
+//! current number of collections, and read directly until the next collection.
 //!
 //! The server collector has threads that may at any time give back the memory that a region
 //! reserves behind its objects. There, only memory that was in use at the end of the last
@@ -71,24 +71,25 @@ struct KnownPages {
     is_behind: AtomicBool,
 }
 
-/// Whether this many bytes lie in pages that are known to be mapped. `epoch` is the current one.
-/// For hooks.
+/// Whether this many bytes from `address` on lie in pages that are known to be mapped. `epoch` is
+/// the current number of collections. For hooks.
 #[inline]
 pub(super) fn are_there(address: usize, bytes: usize, epoch: Option<u32>) -> bool {
     KNOWN.hold(address, bytes, epoch)
 }
 
-/// The system has copied this many bytes. `epoch` is the one before the copy. For hooks.
+/// Notes that the system has copied this many bytes. `epoch` is the number of collections before
+/// the copy. For hooks.
 pub(super) fn found(address: usize, bytes: usize, epoch: Option<u32>) {
     KNOWN.note(address, bytes, epoch);
 }
 
-/// Whether a page was seen that may belong to an unknown part of the heap.
+/// Whether a hook saw a page that may belong to a part of the heap not reported yet.
 pub(super) fn is_behind() -> bool {
     KNOWN.is_behind.load(Ordering::Relaxed)
 }
 
-/// Sets the pieces of the heap, as the runtime gave them at that epoch.
+/// Sets the ranges of the heap, as the runtime gave them at the collection number `epoch`.
 pub(super) fn heap_is(ranges: &[HeapRange], epoch: u32) {
     let keeps_reserved = !has_server_collector();
     let piece = |range: &HeapRange| Piece::of_heap(range.start, range.bytes, range.reserved_bytes, keeps_reserved);
@@ -103,12 +104,12 @@ fn has_server_collector() -> bool {
         .get_or_init(|| threads::all().into_iter().any(|thread| threads::name_of(thread).starts_with(SERVER_THREADS)))
 }
 
-/// Notes ranges of objects that are never collected.
+/// Notes ranges of objects that are never collected; their memory stays mapped.
 pub(super) fn stay(ranges: &[HeapRange]) {
     ranges.iter().for_each(|range| KNOWN.stays(range.start, range.reserved_bytes));
 }
 
-/// Notes the image of a module that is never unloaded, with its sections as they are loaded.
+/// Notes the image of a module that is never unloaded: each section at its loaded address.
 pub(super) fn image_stays(base: usize) {
     if let Some(bytes) = image_bytes(base) {
         KNOWN.stays(base, bytes);

@@ -13,7 +13,7 @@ use clrscope_agent_base::os::memory::{PAGE, copy_if_there};
 
 use super::{collections, known_pages};
 
-/// The guarantee for the memory at an address.
+/// What is guaranteed about the memory at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ground {
     /// Part of an object or variable that the runtime keeps alive, together with the objects that
@@ -34,7 +34,7 @@ pub struct At {
 }
 
 impl At {
-    /// An address on that ground.
+    /// An address on ground of this kind.
     ///
     /// # Safety
     /// The guarantee of [`Ground`] must hold for all bytes that are read.
@@ -43,8 +43,8 @@ impl At {
         Self { address: address.expose_provenance(), ground }
     }
 
-    /// An address on unknown ground, or, if it lies on the calling thread's stack with at least
-    /// `bytes` bytes, on held ground.
+    /// An address anywhere. It is on held ground if at least `bytes` bytes from there lie on the
+    /// calling thread's stack, and on unknown ground otherwise.
     pub fn somewhere(address: usize, bytes: usize) -> Self {
         let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
         Self { address, ground }
@@ -56,7 +56,7 @@ impl At {
         Self { address, ground: Ground::Unknown }
     }
 
-    /// An address further on in the same object or memory, with the same ground.
+    /// The address `offset` bytes further on in the same object or memory, with the same ground.
     #[inline]
     pub fn behind(self, offset: usize) -> Self {
         Self { address: self.address.wrapping_add(offset), ..self }
@@ -68,7 +68,7 @@ impl At {
         self.address
     }
 
-    /// Returns its ground.
+    /// Returns the ground of the address.
     #[inline]
     pub fn ground(self) -> Ground {
         self.ground
@@ -78,8 +78,8 @@ impl At {
 /// Bytes that are copied at once.
 const WINDOW: usize = 256;
 
-/// The reads of one hook. Copies by the system are kept, since nearby memory is likely to be read
-/// next.
+/// Reads memory for one hook. Keeps copies that the system made, since nearby memory is likely to
+/// be read next.
 pub struct MemoryReader {
     window: [u8; WINDOW],
     /// Address from which the window was copied, and its length.
@@ -102,14 +102,14 @@ impl MemoryReader {
         Self { window: [0; WINDOW], start: 0, bytes: 0, has_failed: false }
     }
 
-    /// The bytes at an address; `None` where they are unmapped.
+    /// The bytes at an address; `None` if they are unmapped.
     #[inline]
     pub fn read<const N: usize>(&mut self, at: At) -> Option<[u8; N]> {
         let mut found = [0; N];
         self.copy(at, &mut found).then_some(found)
     }
 
-    /// The word at an address.
+    /// The word at an address; `None` if it is unmapped.
     #[inline]
     pub fn word(&mut self, at: At) -> Option<usize> {
         self.read(at).map(usize::from_ne_bytes)
@@ -130,7 +130,7 @@ impl MemoryReader {
         true
     }
 
-    /// Whether some memory was left unread because the system does not copy for us.
+    /// Whether some memory was left unread because the system refuses to copy memory for us.
     pub(super) fn was_refused(&self) -> bool {
         self.has_failed && !can_copy()
     }
@@ -180,7 +180,7 @@ pub fn can_copy() -> bool {
     })
 }
 
-/// Whether memory lies in active frames of the calling thread.
+/// Whether these bytes lie in active frames of the calling thread.
 pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     let here = std::ptr::from_ref(&bytes).addr();
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())

@@ -18,7 +18,7 @@ const ASK: u32 = u32::MAX;
 /// Whether some class had an unexpected form. Then no class is read any more.
 static IS_OTHERWISE: AtomicBool = AtomicBool::new(false);
 
-/// The rule for the size of a class's objects.
+/// How to compute the size of a class's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SizeRule {
     /// Bytes of an object without its elements.
@@ -28,8 +28,9 @@ pub struct SizeRule {
 }
 
 impl SizeRule {
-    /// Returns the rule for the class of an object, checked against the runtime's size of the
-    /// object, and that size. To be called in the callback that received both.
+    /// Returns the rule for the class of an object, and the object's size. The rule is checked
+    /// against the size that the runtime gives. To be called in the callback that received the
+    /// object and its class.
     pub fn for_object(info: &ProfilerInfo, object: ObjectId<'_>, class: ClassId) -> (Self, u64) {
         let asked = asked(info, object);
         let rule =
@@ -54,7 +55,8 @@ impl SizeRule {
         Self { base, element: if flags & HAS_ELEMENTS != 0 { flags & 0xFFFF } else { 0 } }
     }
 
-    /// Bytes that an object takes on the heap. To be called in the callback that received it.
+    /// Bytes that an object takes on the heap. To be called in the callback that received the
+    /// object.
     #[inline]
     pub fn size(self, info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
         self.bytes(info, object).next_multiple_of(GRAIN)

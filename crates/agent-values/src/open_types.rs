@@ -1,9 +1,9 @@
 //! Types with type parameters, whose values are passed together with their type.
 //!
 //! All instantiations of a method share its IL. A value of type `T` alone does not tell its type,
-//! and one of type `(T, int)` does not tell its memory layout. A typed reference (`mkrefany`) has
-//! the address and the actual type in this call. Shared code looks the type up as for any
-//! instruction that names `T`.
+//! and one of type `(T, int)` does not tell its memory layout. So the code passes a typed reference
+//! (`mkrefany`), which has the address and the actual type in this call. Shared code looks the type
+//! up as for any instruction that names `T`.
 
 use clr_profiler::Token;
 use clr_profiler::metadata::MetadataImport;

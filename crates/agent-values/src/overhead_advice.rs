@@ -17,7 +17,7 @@ const AGAIN: u64 = 8;
 /// Rounds of the helper thread between two checks: about a second.
 const ROUNDS: u32 = 50;
 
-/// The task that writes the advice once there are enough samples.
+/// The task that writes the advice to the recording once there are enough samples.
 pub struct AdviseOverhead {
     writer: &'static ProcessWriter,
     /// The instrument's name for `-i`.
@@ -28,7 +28,7 @@ pub struct AdviseOverhead {
 }
 
 impl AdviseOverhead {
-    /// Gives advice from `samples` samples on.
+    /// Creates the task, which gives advice once there are `samples` samples.
     pub fn new(writer: &'static ProcessWriter, instrument: &'static str, samples: u64) -> Self {
         Self { writer, instrument, next: samples, rounds: 0 }
     }

@@ -14,8 +14,8 @@ use super::types::Types;
 const MOST_DEPTH: u32 = 64;
 
 /// Whether a method returns a text that may contain hidden values: `ToString` of a type that has a
-/// hidden field, or a field that may hold an object with one. Decided by metadata alone; where that
-/// is not enough, the answer is yes.
+/// hidden field, or a field that may hold an object with one. Decided by metadata alone. If the
+/// metadata is not enough, the answer is `true`.
 pub(super) fn may_have_hidden(types: &Types, metadata: &MetadataImport, method: &str, class: Token) -> bool {
     let is_text = method == "ToString" || method.ends_with(".ToString");
     is_text && types.hides_something() && Search { types, metadata, visited: RefCell::default() }.in_type(class, 0)

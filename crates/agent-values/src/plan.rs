@@ -34,18 +34,19 @@ pub(crate) enum Passing {
 pub struct Argument {
     /// Location of the argument.
     pub location: ArgumentLocation,
-    /// The kind of the value. For an argument passed by reference, the kind of its target.
+    /// The kind of the value. For an argument passed by reference, the kind of the value that it
+    /// refers to.
     pub kind: Kind,
     pub(crate) passing: Passing,
 }
 
 impl Argument {
-    /// Bytes at its location: the value, or its address.
+    /// Number of bytes at the location: those of the value, or of its address.
     pub(crate) fn slot_bytes(&self) -> usize {
         if self.passing == Passing::Value { self.kind.size() as usize } else { 8 }
     }
 
-    /// Whether the location itself holds a reference.
+    /// Whether the location itself holds a reference to an object.
     pub(crate) fn is_reference_in_place(&self) -> bool {
         self.passing == Passing::Value
             && matches!(self.kind, Kind::Reference(_) | Kind::String)
@@ -53,21 +54,21 @@ impl Argument {
     }
 }
 
-/// The result.
+/// Where the result of a call is, and how to read it.
 #[derive(Debug, Clone, Copy)]
 pub enum ResultPlan {
     /// There is no result.
     Nothing,
     /// In these registers: general 0 is `rax`, 1 is `rdx`; vector 0 and 1.
     At(ArgumentLocation, Kind),
-    /// In memory, its address in `rax`.
+    /// In memory; `rax` holds the address.
     Memory(Kind),
     /// This many bytes behind the address that `this` had at enter.
     Behind(u32, Kind),
-    /// Must never be read.
+    /// The result must never be read.
     Redacted,
-    /// The call has no result of its own: the argument of the `async` method's builder has the
-    /// result.
+    /// The call itself has no result: the argument that the `async` method passes to its builder
+    /// has the result.
     Awaited,
 }
 
@@ -77,32 +78,33 @@ pub struct Plan {
     pub(crate) arguments: Vec<Argument>,
     /// Location of the result.
     pub returned: ResultPlan,
-    /// Whether an argument is passed by `ref` or `out`, or holds the result, and so is read again
-    /// at the end.
+    /// Whether an argument is passed by `ref` or `out`, or holds the result. Such an argument is
+    /// read again when the call ends.
     pub by_reference: bool,
     /// Numbers of pairs of general and of vector registers, if all arguments are plain numbers in
-    /// registers.
+    /// registers; otherwise `None`.
     pub registers: Option<(u8, u8)>,
-    /// Whether the code is a state machine that is shown as its source method: the arguments are
-    /// not those of the code.
+    /// Whether the code is a state machine that is shown as its source method. The arguments are
+    /// then not those of the code.
     pub(crate) is_of_machine: bool,
-    /// The task that the code completes, if it is that of an `async` method.
+    /// The task that the code completes, if it is the code of an `async` method.
     pub awaited: Option<AwaitedTask>,
-    /// The outcome that a call reports, if calls of this function end `async` methods.
+    /// The outcome of the `async` method that a call of this function ends; `None` for other
+    /// functions.
     pub completes: Option<Completion>,
-    /// Evidence for the locations: those that have proved right.
+    /// Which locations have proved right.
     pub evidence: Evidence,
 }
 
 impl Plan {
-    /// The arguments that are shown again at the end.
+    /// The arguments that are shown again when the call ends.
     #[inline]
     pub fn referenced(&self) -> impl Iterator<Item = &Argument> {
         self.arguments.iter().filter(|argument| matches!(argument.passing, Passing::Ref | Passing::Out))
     }
 }
 
-/// The code of a plan.
+/// Which code a plan is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlannedCode {
     /// The code of one function, by its index.

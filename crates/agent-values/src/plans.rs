@@ -1,4 +1,4 @@
-//! The plans of functions by index, and the number of samples of each.
+//! The plans of functions by function index, and the number of samples of each function.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -34,12 +34,12 @@ pub fn plan_of(function: u32) -> Option<&'static Plan> {
     planned(function).map(|planned| &planned.plan)
 }
 
-/// The pattern that names a function and its overloads; empty where no pattern chose it.
+/// The pattern that names a function and its overloads; empty if no pattern chose the function.
 pub(super) fn pattern_of(function: u32) -> &'static str {
     planned(function).map_or("", |planned| &planned.pattern)
 }
 
-/// Notes that this function's values were being read when a sample was taken. For hooks.
+/// Notes a sample that was taken while this function's values were being read. For hooks.
 #[inline]
 pub fn sample(function: u32) {
     if let Some(planned) = planned(function) {
@@ -82,7 +82,7 @@ fn publish(function: u32, plan: Plan, pattern: String) {
     let _ = slot.compare_exchange(std::ptr::null_mut(), planned, Ordering::AcqRel, Ordering::Acquire);
 }
 
-/// The plan of a function, made if there is none yet. Not for hooks.
+/// The plan of a function, which is made if it does not exist yet. Not for hooks.
 pub fn prepare(types: &Types, names: &NameCache, id: FunctionId, index: u32) -> Option<&'static Plan> {
     if plan_of(index).is_none() {
         let plan = make(types, id, Of::Function(index))?;

@@ -18,20 +18,20 @@ use super::plan::{Argument, ArgumentLocation, Passing, Plan, PlannedCode, Result
 use super::read::Writer;
 use super::types::Types;
 
-/// Most addresses that are passed when a call begins: those of the first parameters, including
-/// `this`.
+/// Most addresses that are passed when a call begins. They are those of the first parameters,
+/// including `this`.
 pub const MOST_PARAMETERS: usize = 16;
-/// Most addresses that are passed when a call ends, in addition to that of the result.
+/// Most addresses that are passed when a call ends, not counting the address of the result.
 pub const MOST_AGAIN: usize = 8;
 
 /// How a method passes a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Not at all.
+    /// The parameter is not passed.
     Nothing,
     /// By the address of a copy, for a reference that must not change: `this` of a class.
     Copy,
-    /// Directly: the parameter is an address.
+    /// Directly, because the parameter itself is an address.
     Itself,
     /// By the address of the parameter.
     Place,
@@ -45,30 +45,30 @@ pub enum Way {
 /// How a method passes its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultWay {
-    /// Not at all.
+    /// The result is not passed.
     Nothing,
-    /// By its address.
+    /// By the address of the result.
     Place,
-    /// By a typed reference, of this type.
+    /// By a typed reference to the result, whose type has this token.
     Typed(Token),
 }
 
 /// How a method passes its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handing {
-    /// The parameters, `this` first where there is one.
+    /// How each parameter is passed, `this` first if there is one.
     pub parameters: Vec<Way>,
     /// Numbers of the parameters that are passed again when a call ends, because their targets may
     /// have changed.
     pub again: Vec<usize>,
-    /// The result.
+    /// How the result is passed.
     pub result: ResultWay,
 }
 
 impl Handing {
     /// Returns how a method passes its values; `None` for a method with a variable number of
-    /// arguments, or with an unreadable signature. Values of the types in `typed` have typed
-    /// references.
+    /// arguments, or with an unreadable signature. Values of the types in `typed` are passed by
+    /// typed reference.
     pub fn for_method(metadata: &MetadataImport, method: Token, body: &Body, typed: &[(Type, Token)]) -> Option<Self> {
         let about = metadata.method(method).ok()?;
         let signature = signature::method(&about.signature).ok()?;
@@ -125,12 +125,12 @@ pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
     make(types, id, PlannedCode::Probed(number))
 }
 
-/// The addresses that a call has passed, and how.
+/// The addresses that a call has passed, and the way in which the method passes them.
 pub struct HandedOver<'h> {
     /// How the method's code passes them.
     pub handing: &'h Handing,
-    /// Addresses of the first parameters when the call begins; when it ends, of those that are
-    /// passed again.
+    /// Addresses of the first parameters if the call begins, or of the parameters that are passed
+    /// again if it ends.
     pub addresses: &'h [usize],
 }
 
@@ -150,8 +150,8 @@ impl HandedOver<'_> {
         finish(plan, &writer)
     }
 
-    /// Writes the results of a call: the targets of `ref` and `out` parameters, and the result at
-    /// this address.
+    /// Writes the results of a call: the targets of `ref` and `out` parameters, and the result,
+    /// whose address is `result`.
     ///
     /// # Safety
     /// As for [`write_arguments`](Self::write_arguments).

@@ -21,7 +21,7 @@ const NESTED: u32 = 4;
 const ALIGNED: usize = 8;
 
 /// Writes values one after another into a buffer of fixed size. Values that do not fit are left
-/// out, and the last value then says so.
+/// out, and a mark at the end of the buffer says so.
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     used: usize,
@@ -36,13 +36,13 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Creates a writer that fills `buffer`.
+    /// Creates a writer that fills `buffer`. `types_only`: writes the types without the values.
     pub fn new(buffer: &'b mut [u8], types_only: bool) -> Self {
         Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: MemoryReader::new() }
     }
 
-    /// Whether the value in a place of a plan is known to be of the plan's kind. The value itself
-    /// is checked where nothing else proves that.
+    /// Whether it is certain that the value at a place of a plan is of the plan's kind. Checks the
+    /// value itself if nothing else proves that.
     pub fn proves(&mut self, evidence: &Evidence, place: usize, kind: Kind, at: At) -> bool {
         if !evidence.holds(place) && judge(&mut self.memory, kind, at) == Verdict::Right {
             evidence.found(place);
@@ -50,7 +50,7 @@ impl<'b> Writer<'b> {
         evidence.holds(place)
     }
 
-    /// Bytes written.
+    /// Number of bytes written so far.
     pub fn used(&self) -> usize {
         self.used
     }
@@ -81,7 +81,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes a value without content.
+    /// Writes a value that has no content, only this code (`tag`).
     pub fn word(&mut self, tag: u8) {
         self.tagged(tag, []);
     }
@@ -114,8 +114,8 @@ impl<'b> Writer<'b> {
 
     /// Reads the target of the typed reference at `at`. A typed reference holds the target's
     /// address, then its class: a value type, or the declared class of a reference. `is_alive`: the
-    /// target is as alive as the typed reference; otherwise the memory at the address may be
-    /// anything.
+    /// runtime keeps the target alive as long as the typed reference; otherwise any memory may be
+    /// at the address.
     pub fn typed(&mut self, at: At, is_alive: bool, depth: u32) {
         let (Some(address), Some(id)) = (self.memory.word(at), self.memory.word(at.behind(8))) else {
             return self.word(value::UNKNOWN);
@@ -347,7 +347,8 @@ impl<'b> Writer<'b> {
         Some((object, task, self.status_of(object, task)?))
     }
 
-    /// Writes the head of a task that is only shown; the result follows if `has_result`.
+    /// Writes the state of a task that is only shown. If `has_result`, the result must be written
+    /// next.
     pub fn task_in_state(&mut self, awaited: AwaitedTask, state: i64, has_result: bool) {
         self.structure_head(awaited.class, 1 + u16::from(has_result));
         self.constant(awaited.status, state);

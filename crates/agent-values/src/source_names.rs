@@ -1,6 +1,6 @@
 //! Source names behind the names that compilers generate for fields, parameters and methods.
 //!
-//! Names of tuple elements are not among them, since values don't have these names: `(string user,
+//! Names of tuple elements can't be found, since values don't have these names: `(string user,
 //! string password)` has the fields `Item1` and `Item2`.
 
 /// Name under which a field is shown: fields of auto-properties and of anonymous types have the
@@ -13,7 +13,8 @@ pub(super) fn shown(field: &str) -> &str {
     }
 }
 
-/// All names that a field or a parameter may have in the source. Users may mean any of them.
+/// All names that a field or a parameter may have in the source. A user may mean any of these
+/// names.
 pub(super) fn all(name: &str) -> impl Iterator<Item = &str> {
     // `<Password>k__BackingField`, `<Password>i__Field`, `<password>5__2` (a local), `<password>P`
     // (of a constructor).
@@ -32,7 +33,8 @@ pub(super) fn all(name: &str) -> impl Iterator<Item = &str> {
     [Some(name), inside, copy, basic, Some(plain)].into_iter().flatten().filter(|name| !name.is_empty())
 }
 
-/// Property whose accessor a method is; also for explicit implementations of interfaces.
+/// The property whose accessor this method is, also for explicit implementations of interfaces;
+/// `None` for other methods.
 pub(super) fn property(method: &str) -> Option<&str> {
     let name = method.rsplit('.').next().unwrap_or(method);
     name.strip_prefix("get_").or_else(|| name.strip_prefix("set_"))

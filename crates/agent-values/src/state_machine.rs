@@ -11,11 +11,12 @@ use super::types::{Member, Types};
 
 /// The type that the compiler made of a method.
 pub(super) struct StateMachine {
-    /// The arguments that the code still needs, `this` first, each with the place of its field.
+    /// The arguments that the code still needs, each with the place of its field. `this` comes
+    /// first.
     pub(super) arguments: Vec<Member>,
     /// The task that the method returned to its caller, where the builder refers to the task.
     pub(super) task: Option<Member>,
-    /// Task that the code completes.
+    /// The task that the code completes.
     pub(super) awaited: Option<AwaitedTask>,
     /// Name of the method in the source, where the type says it.
     pub(super) source: String,
@@ -27,8 +28,8 @@ impl StateMachine {
         method.name == "MoveNext" && metadata.type_def(method.class).is_ok_and(|declared| is_machine(&declared.name))
     }
 
-    /// Returns the state machine whose code `method` is; `None` for other methods. `class` is the
-    /// type of the state machine.
+    /// Returns the state machine that `method` is the code of; `None` for other methods. `class` is
+    /// the type of the state machine.
     pub(super) fn from_method(
         types: &Types,
         class: ClassId,

@@ -1,4 +1,4 @@
-//! Reports values that were left unread: the methods that they belong to, and the reason.
+//! Reports values that were not read: the methods that have them, and the reason.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::plans::refuted;
 /// Methods that are named at most.
 const NAMED: usize = 20;
 
-/// Counts the calls whose values were left unread, and names their methods.
+/// Counts the calls whose values were not read, and names their methods.
 pub struct ReportUnread {
     writer: &'static ProcessWriter,
     named: HashSet<&'static str>,

@@ -1,4 +1,4 @@
-//! The profiler that the runtime sees: starts the recording and dispatches callbacks to the
+//! The profiler as the runtime sees it: starts the recording and passes callbacks to the
 //! instruments.
 
 use clr_profiler::{Error, HResult, Profiler, ProfilerInfo, Result, Setup};
@@ -13,7 +13,7 @@ use crate::startup;
 #[cfg(test)]
 use crate::startup::Running;
 
-/// The agent.
+/// The agent, as the framework creates it in a process.
 pub struct Agent {
     resident: &'static Resident,
     /// The framework drops a detached profiler once it is no longer called.
@@ -41,7 +41,7 @@ impl Agent {
         Ok((Self { resident, _owner: owner, beginning }, setup(running, beginning)))
     }
 
-    /// Stops recording. Waits up to ten seconds and returns whether recording has stopped by then.
+    /// Stops recording. Waits up to ten seconds; returns whether recording has stopped by then.
     /// Callbacks are still handled, so that names and identifiers stay right, and hooks stay in
     /// place.
     pub fn stop(&self) -> bool {
@@ -49,13 +49,13 @@ impl Agent {
     }
 
     /// Starts recording again after [`stop`](Self::stop). Waits up to ten seconds and returns
-    /// whether recording runs by then. Calls that were entered meanwhile are not known: their
-    /// callees appear at the root of their threads.
+    /// whether recording runs by then. Calls that began in the meantime are unknown: their callees
+    /// appear at the root of their threads.
     pub fn start_again(&self) -> bool {
         self.resident.running.get().is_some_and(|running| running.helper.start_again())
     }
 
-    /// The recording.
+    /// The recording that runs.
     #[cfg(test)]
     pub(crate) fn running(&self) -> &'static Running {
         self.resident.running.get().expect("a recording")

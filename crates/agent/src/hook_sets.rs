@@ -1,13 +1,15 @@
-//! Sets of hooks: the parts of work that instruments need, and the entry points that do this work.
+//! Sets of hooks: the work that instruments need from hooks, and the entry points that do this
+//! work.
 
 use std::ffi::c_void;
 
-/// Parts of the work at enter, leave and tail call; an instrument may need any of them.
+/// Parts of the work that hooks do at enter, leave and tail call. An instrument may need any of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookParts(u8);
 
 impl HookParts {
-    /// Nothing: no hooks are needed.
+    /// No work: no hooks are needed.
     pub(crate) const NONE: Self = Self(0);
     /// Count calls in the calling-context tree.
     pub(crate) const TREE_SAMPLED: Self = Self(1);
@@ -18,12 +20,12 @@ impl HookParts {
     /// Keep the arguments of calls that have not ended.
     pub(crate) const ARGUMENTS: Self = Self(8);
 
-    /// Whether each thread has a calling-context tree.
+    /// Whether the hooks keep a calling-context tree for each thread.
     pub(crate) const fn has_tree(self) -> bool {
         self.0 & (Self::TREE_SAMPLED.0 | Self::TREE_TSC.0) != 0
     }
 
-    /// The parts of `self` and of `other`.
+    /// All parts of `self` and of `other`.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

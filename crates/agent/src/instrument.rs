@@ -1,5 +1,5 @@
-//! Interface of instruments: runtime callbacks, a specification, a start, and the instrument's
-//! needs.
+//! Interface of instruments: their callbacks of the runtime, their specification and start, and
+//! what they need from the agent.
 //!
 //! An instrument receives all callbacks of the runtime, as [`Callbacks`]. Callbacks run on the
 //! program's threads behind the framework's panic boundary. None may write to the program's
@@ -22,7 +22,7 @@ use clrscope_recording::writer::ThreadRecord;
 use crate::hook_sets::{HookParts, HookSet};
 use crate::services::context::{Beginning, Context};
 
-/// Options of an instrument as requested, with every default filled in.
+/// Options of an instrument, as requested. Missing options have their default values.
 pub(crate) trait InstrumentOptions: Sized {
     /// The specification of the instrument that has these options.
     const SPEC: &'static Spec;
@@ -39,7 +39,8 @@ pub(crate) trait Instrument: Callbacks {
     where
         Self: Sized;
 
-    /// The sets of hooks that the instrument brings, alone and together with others.
+    /// The sets of hooks that the instrument brings: for itself alone, and for use together with
+    /// other instruments.
     fn hook_sets() -> &'static [HookSet]
     where
         Self: Sized,
@@ -73,14 +74,14 @@ pub(crate) trait Instrument: Callbacks {
     /// The events that the instrument wants from the runtime.
     fn events(&self) -> Events;
 
-    /// Notification that the agent runs: the last step of the runtime's `Initialize` or
-    /// `InitializeForAttach`, on the thread that makes this call.
+    /// Called when the agent runs. This is the last step of the runtime's `Initialize` or
+    /// `InitializeForAttach`, on the thread that makes that call.
     fn begins(&self, beginning: Beginning) {}
 
     /// Whether the helper thread must work for the instrument in each of the request's intervals.
-    /// That is so where the helper thread takes samples, or where the program's threads wait for
-    /// memory that the helper thread backs in advance. Without such an instrument the helper thread
-    /// wakes rarely.
+    /// That is so if the helper thread takes samples, or if the program's threads wait for memory
+    /// that the helper thread backs in advance. Without such an instrument the helper thread wakes
+    /// rarely.
     fn needs_frequent_help(&self) -> bool {
         true
     }
@@ -95,29 +96,28 @@ pub(crate) trait Instrument: Callbacks {
     /// and the runtime can still be queried.
     fn release_handles(&self) {}
 
-    /// In a forked child: lets go of all mappings. Async-signal-safe.
+    /// In a forked child: releases all mappings. Async-signal-safe.
     fn detach_in_child(&self) {}
 
-    /// The recording of an attached agent is over, but the runtime does not detach the agent.
-    /// Changed code of the program may still store to some mappings of the recording: the
+    /// Called when the recording of an attached agent is over but the runtime does not detach the
+    /// agent. Changed code of the program may still store to some mappings of the recording: the
     /// instrument replaces these by private memory of the process. No callback comes any more.
     /// Afterwards all other mappings of the recording and its
     /// [parts](clrscope_agent_base::recording_lifetime) are dropped.
     fn outlive_recording(&self) {}
 
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
-    /// blocks nor waits. Returns false when there is no room; then the thread is not recorded at
-    /// all.
+    /// blocks nor waits. Returns false if there is no room; the thread is then not recorded at all.
     fn thread_begins(&self, record: ThreadRecord) -> bool {
         true
     }
 
-    /// The calling thread ends. Runs after its last hook, or between two.
+    /// Called when the calling thread ends, after its last hook or between two hooks.
     fn thread_ends(&self, record: ThreadRecord) {}
 
     /// Hooks that query the runtime about each call, instead of the parts of
-    /// [`hook_parts`](Self::hook_parts). Where such hooks are registered, all hooks of the process
-    /// are of the slow kind.
+    /// [`hook_parts`](Self::hook_parts). If such hooks are registered, all hooks of the process are
+    /// of the slow kind.
     fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         None
     }
@@ -129,8 +129,8 @@ pub(crate) trait Instrument: Callbacks {
         client
     }
 
-    /// Client identifier for the hooks of a function that the filters left out, where this
-    /// instrument needs hooks in it. The answer must be the same each time.
+    /// Client identifier for the hooks of a function that the filters left out; `None` unless this
+    /// instrument needs hooks in it nevertheless. The answer must be the same each time.
     fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         None
     }

@@ -1,4 +1,4 @@
-//! The library that the .NET runtime loads: hooks and instruments.
+//! The library that the .NET runtime loads. It contains the hooks and the instruments.
 //!
 //! ```text
 //! agent ---- resident ---- startup ---- process: trust, program, child_process, fork

@@ -1,4 +1,4 @@
-//! Panics on demand of a test, which shows that a panic of the agent stays in the agent. Compiled
+//! Panics when a test asks for it, to show that a panic of the agent stays in the agent. Compiled
 //! only with the feature `panic-on-demand`, which no released agent has.
 
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use clrscope_agent_base::helper::Task;
 /// The environment variable that names the place: `callback`, `hook` or `helper`.
 const VARIABLE: &str = "CLRSCOPE_TEST_PANIC";
 
-/// Panics if the variable names this place.
+/// Panics if the environment variable names this place in the code.
 #[track_caller]
 pub(crate) fn panic_if_asked(place: &str) {
     static ASKED: OnceLock<Option<String>> = OnceLock::new();
@@ -16,7 +16,7 @@ pub(crate) fn panic_if_asked(place: &str) {
     assert!(asked.as_deref() != Some(place), "a test asked for a panic in the {place}");
 }
 
-/// Panics on the helper thread.
+/// A task that panics on the helper thread.
 pub(crate) struct PanickingTask;
 
 impl Task for PanickingTask {

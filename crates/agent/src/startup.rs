@@ -1,4 +1,5 @@
-//! Start of the agent: from the environment to a running agent, or to a refusal with a reason.
+//! Starts the agent: reads the environment, and ends with a running agent or with a refusal that
+//! has a reason.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -61,18 +62,18 @@ pub(crate) struct Running {
     /// Whether another profiler may have the runtime's main slot.
     pub(crate) is_notification_only: bool,
     pub(crate) instruments: &'static Instruments,
-    /// The hooks, where an instrument needs some.
+    /// The set of hooks; `None` if no instrument needs hooks.
     pub(crate) hooks: Option<&'static HookSet>,
     types: Option<&'static Types>,
     object_types: Arc<ObjectTypes>,
     code: Option<Arc<CodeFeed>>,
-    /// Debug information about inlined methods, where it is asked for.
+    /// The runtime's debug information about inlined methods, if it was requested.
     pub(crate) debug_events: Option<DebugEvents>,
     sampler: Option<&'static Sampler>,
     thread_names: Names,
     entry_assembly: EntryAssemblyWatch,
     held_exceptions: Arc<HeldExceptions>,
-    /// Parts that the program's own code begins and ends.
+    /// Follows parts that the program's own code begins and ends.
     pub(crate) code_marks: CodeMarks,
     end: End,
 }
@@ -90,7 +91,8 @@ impl Running {
         self.profiler_detach_succeeded();
     }
 
-    /// The runtime has refused the setup of an attached agent, and the agent leaves at once.
+    /// To be called when the runtime has refused the setup of an attached agent, so that the agent
+    /// leaves at once.
     pub(crate) fn refused(&self) {
         self.helper.detachment().into_iter().for_each(Detach::was_refused);
         self.writer.state().request_stop();
@@ -226,9 +228,9 @@ const OVER: &str = "the recording is over";
 
 /// Reason why the agent disables itself.
 enum Aside {
-    /// The agent can't do its work.
+    /// The agent can't do its work, for this reason.
     Forced(String),
-    /// The agent is not wanted in this process, and leaves no trace.
+    /// The agent is not wanted in this process, for this reason, and leaves no trace.
     Asked(&'static str),
 }
 

@@ -27,8 +27,8 @@ impl Initializers {
         Self { fields: fields.filter_map(|field| Some((field.owner?, field.name))).collect() }
     }
 
-    /// Offsets of the code in a method that stores initial values: each one extends from one point
-    /// to the next. In a constructor this code precedes the call of the base constructor, so
+    /// Offset ranges of the code that stores initial values of properties. Each range extends from
+    /// one sequence point to the next. Only code before the call of the base constructor counts, so
     /// constructors that assign to properties keep their lines. Constructors of structures call no
     /// base constructor and keep all lines.
     pub(crate) fn within(

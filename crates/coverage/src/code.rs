@@ -6,14 +6,15 @@ use std::collections::HashSet;
 use clr_il::{Body, Clause, Flow, Label, Opcode, Operand};
 use clr_metadata::{Assembly, FieldFact, MemberFact};
 
-/// An instruction.
+/// An instruction of a method.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u32,
     /// Opcode in its long form: `brtrue.s` as `brtrue`, `ldloc.1` as `ldloc`, `ldc.i4.m1` as
     /// `ldc.i4`.
     pub(crate) opcode: Opcode,
-    /// Number of the variable, the constant, or the token; 0 for other instructions.
+    /// The instruction's operand: a variable's number, a constant or a token; 0 for instructions
+    /// without one.
     pub(crate) number: i64,
     /// Offsets of the branch targets.
     pub(crate) targets: Vec<u32>,
@@ -24,7 +25,7 @@ impl Step {
         self.opcode == opcode
     }
 
-    /// Whether the next instruction depends on a value.
+    /// Whether the instruction chooses the next instruction by a value.
     pub(crate) fn is_condition(&self) -> bool {
         self.opcode.flow() == Flow::Condition
     }
@@ -58,18 +59,18 @@ impl<'m> Code<'m> {
         self.steps.binary_search_by_key(&offset, |step| step.offset).ok()
     }
 
-    /// Index of the instruction that a clause's bound names; a bound after the last instruction
-    /// gives the end.
+    /// Index of the instruction at a clause's bound. A bound after the last instruction gives the
+    /// number of instructions.
     pub(crate) fn bound(&self, label: Label) -> usize {
         label.offset().and_then(|offset| self.at(offset)).unwrap_or(self.steps.len())
     }
 
-    /// The instruction `back` places before the one with this index.
+    /// The instruction `back` places before the instruction `number`.
     pub(crate) fn before(&self, number: usize, back: usize) -> Option<&Step> {
         self.steps.get(number.checked_sub(back)?)
     }
 
-    /// The instruction `on` places after the one with this index.
+    /// The instruction `on` places after the instruction `number`.
     pub(crate) fn after(&self, number: usize, on: usize) -> Option<&Step> {
         self.steps.get(number.checked_add(on)?)
     }
@@ -82,13 +83,13 @@ impl<'m> Code<'m> {
         self.after(number, on).is_some_and(|step| step.is(opcode))
     }
 
-    /// The field that an instruction names.
+    /// The field that an instruction loads or stores.
     pub(crate) fn field(&self, step: &Step) -> Option<FieldFact> {
         let is_field = step.is_one_of(&[Opcode::Ldfld, Opcode::Ldsfld, Opcode::Stfld, Opcode::Stsfld, Opcode::Ldflda]);
         self.assembly.field(u32::try_from(step.number).ok().filter(|_| is_field)?)
     }
 
-    /// The field that an instruction names, if the compiler generated the field's type.
+    /// The field that an instruction loads or stores, if the compiler generated the field's type.
     pub(crate) fn generated_field(&self, step: &Step) -> Option<FieldFact> {
         self.field(step).filter(|field| field.owner.is_some_and(|owner| self.generated.contains(&owner)))
     }
@@ -120,20 +121,20 @@ impl<'m> Code<'m> {
     }
 }
 
-/// Kind of a method by the state machine that it belongs to.
+/// The state machine that a method belongs to; all `false` if there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Machine {
-    /// It runs an `async` method.
+    /// The method runs an `async` method.
     pub(crate) is_async: bool,
-    /// It runs an `async` iterator.
+    /// The method runs an `async` iterator.
     pub(crate) is_async_iterator: bool,
-    /// It runs an iterator.
+    /// The method runs an iterator.
     pub(crate) is_iterator: bool,
 }
 
 impl Machine {
-    /// Returns the kind of a method whose type has the row `owner`. `is_generated`: the compiler
-    /// generated the type or an enclosing one.
+    /// Finds out which state machine a method belongs to. `owner` is the row of the method's type.
+    /// `is_generated`: the compiler generated the type or an enclosing one.
     pub(crate) fn of_method(assembly: &Assembly, method: u32, owner: u32, is_generated: bool) -> Self {
         if !is_generated || assembly.method_name(method) != "MoveNext" {
             return Self::default();

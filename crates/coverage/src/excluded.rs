@@ -80,8 +80,8 @@ impl Excluded {
         assembly.with_enclosing(owner).any(|row| self.generated_types.contains(&row))
     }
 
-    /// Whether a method is excluded: by itself, with its type, or with the method, lambda or local
-    /// function around it.
+    /// Whether an attribute excludes a method: on the method, on its type, or on the method, lambda
+    /// or local function around it.
     pub(crate) fn method(&self, assembly: &Assembly, pdb: &Pdb, method: u32, owner: u32) -> bool {
         self.methods.contains(&method)
             || assembly.with_enclosing(owner).any(|row| self.types.contains(&row))

@@ -1,4 +1,4 @@
-//! Methods of other assemblies that do not return. They are searched in the files next to the
+//! Methods of other assemblies that do not return. They are searched for in the files next to the
 //! calling assembly and in the framework.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -37,14 +37,14 @@ fn no_return(assembly: &Assembly, options: &PlanOptions) -> impl Iterator<Item =
     marked.into_iter().filter(|token| Table((token >> 24) as u8) == Table::METHOD_DEF)
 }
 
-/// Assemblies read so far, by path.
+/// The assemblies read so far, by path.
 #[derive(Debug, Default)]
 pub(crate) struct Libraries {
     read: HashMap<PathBuf, Option<Arc<Library>>>,
 }
 
 impl Libraries {
-    /// Tokens of the methods that do not return, as the assembly in `folder` refers to them.
+    /// Tokens by which the assembly in `folder` refers to methods that do not return.
     pub(crate) fn no_return(
         &mut self,
         assembly: &Assembly,

@@ -59,7 +59,7 @@ pub struct Module {
     initializers: Initializers,
 }
 
-/// Opens assemblies with the same options. It caches the facts that it reads from referenced
+/// Opens assemblies with the same options. Keeps the facts that it reads from referenced
 /// assemblies.
 #[derive(Debug, Default)]
 pub struct Opener {
@@ -77,7 +77,7 @@ impl Opener {
         Self { options, ..Self::default() }
     }
 
-    /// The files, for other queries.
+    /// The files that were opened, for other queries.
     pub fn files(&mut self) -> &mut Files {
         &mut self.files
     }
@@ -103,7 +103,7 @@ impl Opener {
 }
 
 impl Module {
-    /// An assembly whose PDB was already found, without options.
+    /// Creates the module from an assembly and its PDB, with default options.
     ///
     /// # Errors
     /// [`NoPlan::Excluded`].
@@ -121,7 +121,7 @@ impl Module {
         Ok(Self { assembly, pdb, excluded, no_return, initializers })
     }
 
-    /// Id of this build of the assembly; zeros if it has none.
+    /// Id of this build of the assembly (MVID); zeros if the assembly has none.
     #[must_use]
     pub fn mvid(&self) -> [u8; 16] {
         self.assembly.mvid().unwrap_or_default()
@@ -147,7 +147,7 @@ impl Module {
         self.documents().iter().any(|document| Path::new(document).is_file())
     }
 
-    /// Paths of the source files as passed to the compiler, by their numbers in plans.
+    /// Paths of the source files as passed to the compiler, indexed by file number in plans.
     #[must_use]
     pub fn documents(&self) -> Vec<String> {
         (1..=self.pdb.documents()).map(|row| self.pdb.document(row).unwrap_or_default()).collect()
@@ -158,8 +158,8 @@ impl Module {
         (1..=self.assembly.count(Table::METHOD_DEF)).map(|row| Table::METHOD_DEF.token(row))
     }
 
-    /// The source method of a method's code: the method itself, the one around a lambda or local
-    /// function, or the one that a state machine runs.
+    /// The source method that a method's code belongs to: the method itself, the one around a
+    /// lambda or local function, or the one that a state machine runs.
     #[must_use]
     pub fn source(&self, token: u32) -> Source {
         source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
@@ -174,8 +174,8 @@ impl Module {
         format!("{class}::{}", source.name)
     }
 
-    /// Lines and branches of the method with a token; `None` if it has no line, is excluded, or is
-    /// damaged.
+    /// Lines and branches of the method with this token; `None` if the method has no line, is
+    /// excluded, or is damaged.
     #[must_use]
     pub fn plan(&self, token: u32) -> Option<MethodPlan> {
         let row = token & 0x00ff_ffff;
@@ -200,8 +200,8 @@ impl Module {
         (!plan.points.is_empty()).then_some(plan)
     }
 
-    /// Counters for a plan that [`plan`](Self::plan) made: their places, and how the hits of points
-    /// and branches follow from them.
+    /// Counters for a plan that [`plan`](Self::plan) made: where to place them, and how to compute
+    /// the hits of points and branches from them.
     #[must_use]
     pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
         let Some(body) = self.body(plan.token & 0x00ff_ffff) else { return CounterPlan::default() };

@@ -6,8 +6,8 @@ use clrscope_contract::instruments::coverage::{DOES_NOT_RETURN, SKIP_AUTO_PROPS}
 /// Parts that a plan leaves out only on demand. Making the same plan again needs the same options.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PlanOptions {
-    /// Attributes of methods that do not return. Code that could run only after their return is
-    /// left out.
+    /// Names of the attributes that mark a method as never returning. Code that could run only
+    /// after a call of such a method is left out.
     pub(crate) does_not_return: Vec<String>,
     /// Whether auto-implemented properties are left out.
     pub(crate) skips_auto_props: bool,

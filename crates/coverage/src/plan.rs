@@ -8,11 +8,11 @@ use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 pub struct MethodPlan {
     /// Metadata token.
     pub token: u32,
-    /// Places where a piece of source begins, by offset. Each is counted whenever its instruction
-    /// is reached. File numbers index [`Module::documents`](crate::Module::documents).
+    /// Places where a piece of source begins, sorted by offset. A place is counted whenever its
+    /// instruction is reached. File numbers index [`Module::documents`](crate::Module::documents).
     pub points: Vec<PlannedPoint>,
-    /// Edges out of conditions, by offset and path. Each is counted whenever control takes it, and
-    /// not when control reaches its target another way.
+    /// Edges out of conditions, sorted by offset and path. An edge is counted whenever control
+    /// takes it, and not when control reaches the edge's target another way.
     pub branches: Vec<PlannedBranch>,
 }
 

@@ -1,4 +1,4 @@
-//! Code that could run only if a method returned that does not return.
+//! Code that could run only if a call returned that never returns.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,8 @@ use clr_il::{ClauseKind, Label, Opcode};
 
 use crate::code::Code;
 
-/// Offsets of the instructions that control never reaches but would reach if all calls returned.
+/// Offsets of the instructions that control can reach only if calls of the methods in `no_return`
+/// returned.
 ///
 /// Any instruction in a protected block may throw, so a handler is reached together with the first
 /// instruction of its block. The target of a `leave` is reached if the `finally` blocks on the way

@@ -25,9 +25,9 @@ pub(crate) fn source_row(assembly: &Assembly, pdb: &Pdb, method: u32) -> u32 {
     outward(assembly, pdb, method).last().unwrap_or(method)
 }
 
-/// The method, followed by the methods around it from the inside out, as far as names and the PDB
-/// tell. For a state machine the next one is the method that it runs, for a lambda or local
-/// function the enclosing method, at any nesting depth.
+/// The method itself, then the methods around it from the inside out, as far as names and the PDB
+/// tell. After a state machine comes the method that it runs; after a lambda or local function
+/// comes the enclosing method, at any nesting depth.
 pub(crate) fn outward<'m>(assembly: &'m Assembly, pdb: &'m Pdb, method: u32) -> impl Iterator<Item = u32> + use<'m> {
     let outer = |row: &u32| {
         let row = *row;
@@ -78,7 +78,7 @@ fn start(pdb: &Pdb, method: u32) -> Option<(u32, u32)> {
     Some((point.document, point.start_line))
 }
 
-/// Position of the code of a lambda or local function.
+/// Position in the source of a lambda or local function.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Row of the source method.
@@ -90,8 +90,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the position of a method's visible points, or of the points of the state machine
-    /// that runs it; `None` if there are none.
+    /// Returns the position of a method's visible sequence points; if a state machine runs the
+    /// method, of the machine's points. `None` if there are no points.
     pub(crate) fn of_method(assembly: &Assembly, pdb: &Pdb, method: u32) -> Option<Self> {
         let visible = |row| pdb.sequence_points(row).into_iter().filter(|point| !point.is_hidden());
         let mut points: Vec<_> = visible(method).collect();
@@ -106,7 +106,7 @@ impl Place {
         })
     }
 
-    /// Whether another position lies within this one, in the same method.
+    /// Whether `other` lies within this position, in the same method.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         let is_of_same = (self.source, self.document) == (other.source, other.document);
         is_of_same && self.start <= other.start && other.end <= self.end

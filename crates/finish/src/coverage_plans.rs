@@ -42,8 +42,9 @@ impl Assemblies {
     }
 }
 
-/// Adds to every process without plans the plans of its covered assemblies, and of the assemblies
-/// next to them that no process loaded, as far as this machine has their files.
+/// Adds coverage plans to every process that has none: those of its covered assemblies, and those
+/// of assemblies next to them that no process loaded. Plans are made only if this machine has the
+/// files.
 pub(crate) fn add_coverage_plans(recording: &mut Recording) {
     // The given request holds only the instruments; the filters are in the agent's completed
     // request.

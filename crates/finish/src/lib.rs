@@ -6,7 +6,7 @@
 //!
 //! - [`pack`] packs a recording's directory into one file, with these facts.
 //! - [`open`] reads a recording in either form, with these facts.
-//! - [`MachineFacts`] remembers them, for recordings that are read again and again.
+//! - [`MachineFacts`] remembers the facts, for recordings that are read again and again.
 
 mod coverage_plans;
 mod native_symbols;
@@ -21,17 +21,17 @@ use clrscope_symbols::{Lines, NativeNames, SymbolFolder};
 
 pub use native_symbols::LibraryWithoutSymbols;
 
-/// As [`MachineFacts::open`], for one recording.
+/// Like [`MachineFacts::open`], for a single recording.
 ///
 /// # Errors
-/// As there.
+/// As [`MachineFacts::open`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     MachineFacts::default().open(path)
 }
 
-/// As [`open`]; names of native functions come from the symbol files in the folder `symbols` first.
-/// Also returns the libraries without such a file, the one with most places on call stacks first,
-/// if the folder has a file for none.
+/// Like [`open`], but takes names of native functions from the symbol files in the folder `symbols`
+/// first. If the folder has no file for any library of the recording, also returns these libraries,
+/// sorted by number of places on call stacks, highest first. Otherwise that list is empty.
 ///
 /// # Errors
 /// As [`open`].
@@ -62,7 +62,7 @@ pub fn pack(
     pack_completed(folder, file, options, &mut |recording| complete(recording, &mut names), progress)
 }
 
-/// What is known of this machine's files.
+/// Remembers what was read from this machine's files, for several recordings.
 #[derive(Debug, Default)]
 pub struct MachineFacts {
     names: NativeNames,

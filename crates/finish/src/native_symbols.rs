@@ -11,9 +11,9 @@ use clrscope_symbols::{NativeNames, NativeRange, SymbolFolder, kernel_symbols};
 /// A library on call stacks for which a folder has no symbol file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LibraryWithoutSymbols {
-    /// Name of its file.
+    /// File name of the library.
     pub name: String,
-    /// Build id in hexadecimal digits; empty where it is not known.
+    /// Build id in hexadecimal digits; empty if unknown.
     pub build_id: String,
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn add_native_symbols(recording: &mut Recording, names: &mut NativeNa
     }
 }
 
-/// Replaces names of native functions, and ranges without names, by those in symbol files. Returns
-/// the libraries for which the folder has no symbol file, the one with most places on call stacks
-/// first.
+/// Replaces names of native functions, and names ranges that have no name, from the symbol files in
+/// a folder. Returns the libraries for which the folder has no symbol file, sorted by number of
+/// places on call stacks, highest first.
 pub(crate) fn use_symbol_folder(recording: &mut Recording, folder: &mut SymbolFolder) -> Vec<LibraryWithoutSymbols> {
     let mut without: BTreeMap<LibraryWithoutSymbols, usize> = BTreeMap::new();
     for process in &mut recording.processes {

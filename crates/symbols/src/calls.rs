@@ -1,4 +1,4 @@
-//! Call sites in the code of a method, by the names of the callees.
+//! Call sites in the code of a method, searched by the name of the callee.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ impl Name {
 pub(crate) struct Calls(Vec<Call>);
 
 impl Calls {
-    /// Returns the calls of the method in this row.
+    /// The calls of the method in this row of the metadata table.
     pub(crate) fn of_method(assembly: &Assembly, row: u32) -> Self {
         let mut left = MOST;
         let call = |(offset, token): (u32, u32)| {
@@ -69,7 +69,7 @@ impl Calls {
         Self(tokens(assembly, row).into_iter().filter_map(call).collect())
     }
 
-    /// Offsets of all calls that may lead to a method: direct calls, calls of methods of this
+    /// IL offsets of all calls that may lead to a method: direct calls, calls of methods of this
     /// module that may be inlined, and calls of delegates.
     pub(crate) fn to(&self, function: &str) -> Vec<u32> {
         let wanted = Name::parse(function);

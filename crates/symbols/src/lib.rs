@@ -13,11 +13,11 @@
 //!
 //! The crate reads modules and PDBs on the machine where it looks up lines, at most
 //! [`MOST_BYTES`](clr_metadata::MOST_BYTES) of each. It looks for a module at its path, or in a
-//! single-file program in that folder; and for the PDB in the module, next to it, in the program,
-//! or where the compiler wrote it. It skips a PDB that was not built together with the module,
-//! because its lines would be wrong. Damaged, missing or too large files give no lines and no
-//! error: a line is an extra, and callers show the method without it. [`Lines::obstacle`] tells why
-//! a module has no lines.
+//! single-file program in that folder. It looks for the PDB in the module, next to it, in the
+//! program, or where the compiler wrote it. It skips a PDB that was not built together with the
+//! module, because its lines would be wrong. Damaged, missing or too large files give no lines and
+//! no error: a line is an extra, and callers show the method without it. [`Lines::obstacle`] tells
+//! why a module has no lines.
 
 mod calls;
 mod native;
@@ -49,18 +49,18 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// An instruction of a method, as exactly as known.
+/// The position of an instruction in a method, as exactly as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Spot<'c> {
-    /// Offset in the IL; `None` where it may be anywhere in the method.
+    /// Offset in the IL; `None` if the instruction may be anywhere in the method.
     pub il_offset: Option<u32>,
-    /// Length in bytes of the IL range from the offset on that may contain the instruction: 0 where
-    /// the offset is exact, the largest number for the rest of the method.
+    /// Length in bytes of the IL range that may contain the instruction, from `il_offset` on. 0 if
+    /// the offset is exact, `u16::MAX` for the rest of the method.
     pub il_span: u16,
-    /// Whether the code was not optimised, so that its IL map is exact.
+    /// Whether the code was not optimised. Its IL map is then exact.
     pub is_unoptimised: bool,
-    /// The method that the instruction calls, if any, as `Namespace.Type::Method`, with its name in
-    /// the assembly.
+    /// The method that the instruction calls, as `Namespace.Type::Method` with the assembly's own
+    /// name for it; `None` if the instruction is no call, or the callee is unknown.
     pub callee: Option<&'c str>,
 }
 
@@ -79,16 +79,17 @@ impl Spot<'_> {
     }
 }
 
-/// The line of a spot.
+/// A position's line, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpotLine {
-    /// The line, from the maps of compiler and runtime.
+    /// The line that the maps of compiler and runtime give.
     Line(SourceLine),
-    /// The only one of the possible lines that calls the recorded callee.
+    /// The line that calls the recorded callee; no other possible line does.
     ByCall(SourceLine),
-    /// The method has lines in this file, but several lines are possible.
+    /// Several lines are possible. The method has lines in this file.
     Unknown(String),
-    /// No symbols of the method are available, or it has no lines, like compiler-generated code.
+    /// The symbols of the method are not available, or the method has no lines, as is the case for
+    /// compiler-generated code.
     NoSource,
 }
 
@@ -166,16 +167,16 @@ impl Symbols {
 
 impl Lines {
     /// The first line of the method with the metadata token `method`, in the module at the path
-    /// `module`, otherwise as [`find`](Self::find). Skips compiler-generated code before the first
-    /// line, as in state machines.
+    /// `module`. Skips compiler-generated code before the first line, as in state machines. `None`
+    /// in the same cases as [`find`](Self::find).
     pub fn first(&mut self, module: impl AsRef<Path>, method: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         symbols.line(row, |points| points.first().filter(|point| point.il_offset < MOST_BEFORE))
     }
 
     /// The line of the instruction at `il_offset` of the method with the metadata token `method`,
-    /// in the module at the path `module`. `None` where there is no PDB, where the PDB has no line
-    /// for the instruction, and for an empty path or a token of row 0, as dynamic methods have.
+    /// in the module at the path `module`. `None` if there is no PDB, or if the PDB has no line for
+    /// the instruction. Also `None` for an empty path or a token of row 0, as dynamic methods have.
     pub fn find(&mut self, module: impl AsRef<Path>, method: u32, il_offset: u32) -> Option<SourceLine> {
         let (symbols, row) = self.method(module.as_ref(), method)?;
         // Code without a line of its own belongs to the line before.
@@ -185,9 +186,8 @@ impl Lines {
     }
 
     /// The line of an instruction of the method with the metadata token `method`, in the module at
-    /// the path `module`. Where the runtime's map allows several statements, or names one that does
-    /// not call the recorded callee, the callee decides, if only one possible line calls a method
-    /// of that name.
+    /// the path `module`. If the runtime's map allows several statements, or one that does not call
+    /// the recorded callee, the result is the only possible line that calls a method of that name.
     pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> SpotLine {
         let module = module.as_ref();
         let Some((symbols, row)) = self.method(module, method) else { return SpotLine::NoSource };
@@ -249,9 +249,9 @@ impl Lines {
     }
 
     /// The line that assigns a static field, in the module at the path `module` that declares the
-    /// field: the line of its declaration where it has an initializer, otherwise the first line
-    /// that sets the field, or that adds a handler to an event. `field` is its name as C# writes
-    /// it, `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
+    /// field: the line of its declaration if it has an initializer, otherwise the first line that
+    /// sets the field or adds a handler to the event. `field` is its name as C# writes it,
+    /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
         let places = statics::places(self.assembly(module)?, field);

@@ -11,7 +11,7 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Maximum total size of sources extracted from a PDB, bytes.
 const MOST_EMBEDDED: usize = 64 << 20;
 
-/// Finds the text of lines. Reads each file once, at the first request for one of its lines.
+/// Finds the text of source lines. Reads each file once, at the first request for one of its lines.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: HashMap<String, Option<String>>,
@@ -19,15 +19,16 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Creates the index. `known` has the texts of some files, by path. Files that are not at their
-    /// paths are searched below `root`.
+    /// Creates the index. `known` holds the texts of some files, by path. A file that is not at its
+    /// path is searched for below `root`.
     #[must_use]
     pub fn new(known: HashMap<String, String>, root: Option<PathBuf>) -> Self {
         Self { files: known.into_iter().map(|(path, text)| (path, Some(text))).collect(), root }
     }
 
-    /// Text of a line, from 1, without the line break. `file` is the path that was given to the
-    /// compiler. `None` where this machine has no such file, or the file has no such line.
+    /// Text of a line, without the line break. `line` counts from 1. `file` is the path that was
+    /// given to the compiler. `None` if this machine has no such file, or the file has no such
+    /// line.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
     }
@@ -70,7 +71,7 @@ fn text(bytes: &[u8]) -> String {
     text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned()
 }
 
-/// The sources in a PDB, by their paths.
+/// The source texts that a PDB contains, as path and text.
 pub(crate) fn embedded(pdb: &Pdb) -> Vec<(String, String)> {
     let mut left = MOST_EMBEDDED;
     let read = |document: u32| {

@@ -8,7 +8,7 @@
 use clr_il::{Opcode, RawInstruction, length, raw_instructions};
 use clr_metadata::{Assembly, Table};
 
-/// An instruction: the token of its method, and its offset in the IL.
+/// The position of an instruction: token of its method, and offset in the IL.
 pub(crate) type Place = (u32, u32);
 
 /// Closeness of an instruction to a field's declaration, the closest first.
@@ -16,9 +16,9 @@ pub(crate) type Place = (u32, u32);
 enum Closeness {
     /// The type's own constructor sets the field.
     Initializer,
-    /// A method of the type sets it.
+    /// Another method of the type sets the field.
     OwnMethod,
-    /// Code of another type sets it.
+    /// Code of another type sets the field.
     Elsewhere,
     /// A handler is added to an event.
     Subscription,
@@ -76,8 +76,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Instructions that assign a static field, closest to its declaration first. `name` is the name as
-/// C# writes it.
+/// Instructions that assign a static field, the closest to its declaration first. `name` is the
+/// field's name as C# writes it.
 pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     let Some(field) = Field::find(assembly, name) else { return Vec::new() };
     let mut found = Vec::new();

@@ -19,7 +19,7 @@ macro_rules! numbers {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of an event with these bytes.
+    /// A reader at the first field of an event with these bytes.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Whether all fields were read.
+    /// Whether all bytes of the event were read.
     pub const fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }

@@ -36,7 +36,7 @@ pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 /// The provider of events for the runtime's own developers.
 pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
-/// The event source by which a program marks parts of its recording.
+/// The event source through which a program marks parts of its recording.
 pub const MARKS: &str = "clrscope";
 /// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2
 /// and 3).
@@ -45,17 +45,17 @@ pub const XUNIT: &str = "xUnit.TestEventSource";
 /// Providers of the events that instruments look for.
 const KNOWN: [&str; 4] = [RUNTIME, RUNTIME_PRIVATE, MARKS, XUNIT];
 
-/// Keyword of randomly sampled allocations (.NET 10 and later).
+/// Keyword of allocations that the runtime samples at random (.NET 10 and later).
 pub const SAMPLED_ALLOCATIONS: u64 = 0x800_0000_0000;
-/// Keyword of collections, and of the allocation tick for each 100 KiB at the level
-/// [`level::VERBOSE`].
+/// Keyword of collections; at the level [`level::VERBOSE`] also of the allocation tick for each 100
+/// KiB.
 pub const COLLECTIONS: u64 = 1;
 
 /// Levels of events. A session delivers events up to its level of detail.
 pub mod level {
     /// Informational events.
     pub const INFORMATIONAL: u32 = 4;
-    /// Every event.
+    /// All events, including verbose ones.
     pub const VERBOSE: u32 = 5;
 }
 
@@ -70,11 +70,11 @@ pub struct RuntimeEvent<'a> {
     pub id: u32,
     /// Version of the event, which says what fields it has.
     pub version: u32,
-    /// The fields.
+    /// The fields of the event, not read yet.
     pub fields: Fields<'a>,
 }
 
-/// The shared sessions, once an instrument has asked for them.
+/// The shared sessions; empty until an instrument asks for them.
 #[derive(Default)]
 pub struct SharedEventPipe(OnceLock<&'static EventPipe>);
 
@@ -84,7 +84,7 @@ impl SharedEventPipe {
         self.0.get().copied()
     }
 
-    /// The sessions, created when the first instrument asks.
+    /// The sessions. They are created when the first instrument asks for them.
     pub fn open(&self, info: &ProfilerInfo, writer: &'static ProcessWriter) -> &'static EventPipe {
         self.0.get_or_init(|| keep(EventPipe::new(info, writer)))
     }
@@ -127,15 +127,15 @@ impl EventPipe {
         }
     }
 
-    /// Requests events of a provider: those with any of these keywords, up to this level. To be
-    /// called before [`begin`](Self::begin). Requests of several instruments for one provider are
-    /// combined, with the highest level of any.
+    /// Requests those events of a provider that have any of these keywords, up to this level of
+    /// detail. To be called before [`begin`](Self::begin). Requests of several instruments for one
+    /// provider are combined: all keywords, and the highest level.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
     }
 
-    /// Like [`want`](Self::want), for a provider that takes arguments. The arguments of the first
-    /// request count.
+    /// Like [`want`](Self::want), for a provider that takes arguments. Only the arguments of the
+    /// first request for a provider are used.
     pub fn want_with(&self, wanted: ProviderConfig) {
         let mut all = lock(&self.wanted);
         match all.iter_mut().find(|config| config.name == wanted.name) {
@@ -165,12 +165,12 @@ impl EventPipe {
         }
     }
 
-    /// Requests a further session with events of these providers, each named once. It starts as
-    /// soon as the first session exists. A process can have only 64 sessions, so callers ask
-    /// seldom, and for many providers at once.
+    /// Requests a further session with events of these providers, each named once. The session
+    /// starts as soon as the first session exists. A process can have only 64 sessions, so callers
+    /// ask seldom, and for many providers at once.
     ///
-    /// A provider is told the arguments of each session. All sessions end together and begin again
-    /// together.
+    /// Each session passes its arguments to its providers. All sessions end together and begin
+    /// again together.
     pub fn want_more(&'static self, wanted: Vec<ProviderConfig>) {
         lock(&self.more).push(wanted);
         self.settle();
@@ -181,8 +181,8 @@ impl EventPipe {
         Events::EVENT_PIPE
     }
 
-    /// Begins the session as soon as the runtime is up, with all requests made by then. For the
-    /// `begins` of instruments; may be called repeatedly.
+    /// Begins the session as soon as the runtime is up, with all requests made by then. To be
+    /// called by instruments in `begins`; may be called repeatedly.
     pub fn begin(&'static self) {
         self.is_wanted.store(true, Ordering::Release);
         if self.waits_until_ns.load(Ordering::Acquire) == 0 {
@@ -190,17 +190,19 @@ impl EventPipe {
         }
     }
 
-    /// Lets the first session wait for [`first_source_created`](Self::first_source_created), but
-    /// not for long: a program may have switched event sources off. For a program that starts, by
-    /// an instrument whose event sources must be enabled before the program's own code runs.
+    /// Makes the first session wait for [`first_source_created`](Self::first_source_created), but
+    /// not for long, as a program may have switched event sources off. To be called by an
+    /// instrument whose event sources must be enabled before the program's own code runs, if the
+    /// program is started with the agent.
     pub fn wait_for_source(&self) {
         /// Longest wait, in nanoseconds.
         const LONGEST_NS: u64 = 1_000_000_000;
         self.waits_until_ns.store(monotonic_ns() + LONGEST_NS, Ordering::Release);
     }
 
-    /// The first event source of managed code is being created, on this thread. A session that
-    /// [waits](Self::wait_for_source) for it exists when this returns.
+    /// To be called when the first event source of managed code is being created, on the thread
+    /// that creates it. When this returns, a session that [waits](Self::wait_for_source) for this
+    /// moment exists.
     pub fn first_source_created(&self) {
         if self.waits_until_ns.swap(0, Ordering::AcqRel) != 0 && self.is_wanted.load(Ordering::Acquire) {
             self.begin_here();
@@ -214,9 +216,9 @@ impl EventPipe {
         }
     }
 
-    /// Like [`begin`](Self::begin), but the session exists when this returns. For the callback
-    /// `event_pipe_provider_created`, on the thread that creates the provider and may raise an
-    /// event next. Where another thread is about to start or stop sessions, this does nothing.
+    /// Like [`begin`](Self::begin), but the session exists when this returns. To be called in the
+    /// callback `event_pipe_provider_created`, on the thread that creates the provider and may
+    /// raise an event next. Does nothing if another thread is about to start or stop sessions.
     /// Waiting for that thread would be a deadlock: it may need the lock of event sources, which
     /// the calling thread holds.
     pub fn begin_here(&self) {
@@ -227,23 +229,24 @@ impl EventPipe {
         }
     }
 
-    /// Ends all sessions, soon.
+    /// Makes all sessions end soon; does not wait for that.
     pub fn end_soon(&'static self) {
         self.is_wanted.store(false, Ordering::Release);
         self.settle();
     }
 
-    /// Whether there is a session.
+    /// Whether a session is open.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// The decoded event, if it is one of the runtime's provider.
+    /// Decodes an event of the runtime's provider; `None` for events of other providers.
     pub fn of_runtime<'e>(&self, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
         self.of_provider(RUNTIME, event)
     }
 
-    /// The decoded event, if it is one of this provider, which must be in `KNOWN`.
+    /// Decodes an event of the provider `name`, which must be listed in `KNOWN`; `None` for events
+    /// of other providers.
     pub fn of_provider<'e>(&self, name: &str, event: &EventPipeEvent<'e>) -> Option<RuntimeEvent<'e>> {
         let is_of_it = self.provider(event.provider) == Some(name);
         is_of_it.then(|| RuntimeEvent {

@@ -1,5 +1,5 @@
-//! Commands from outside while the program runs. They are carried out one after another, and each
-//! gets an answer.
+//! Commands from outside while the program runs. The thread carries them out one after another, and
+//! answers each.
 
 use std::sync::atomic::Ordering;
 

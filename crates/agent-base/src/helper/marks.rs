@@ -19,7 +19,7 @@ use super::rounds::Helper;
 /// Longest wait of a thread of the program for a boundary.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Boundaries that wait for the helper thread.
+/// Queue of boundaries that wait for the helper thread.
 #[derive(Default)]
 pub(super) struct Marks {
     /// Whether boundaries are accepted: the recording goes on, and the helper thread handles them.
@@ -39,7 +39,7 @@ struct Queue {
     noted: u64,
 }
 
-/// A boundary that was drawn.
+/// Identifies a boundary that was drawn.
 #[must_use = "what the thread does next may lie in the part before"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrawnBoundary(u64);
@@ -54,7 +54,8 @@ impl Marks {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whether boundaries are accepted from now on. If not, no thread waits for one.
+    /// Sets whether boundaries are accepted from now on. If not, threads no longer wait for
+    /// boundaries.
     pub(super) fn take(&self, are_taken: bool) {
         self.are_taken.store(are_taken, Ordering::Release);
         if !are_taken {

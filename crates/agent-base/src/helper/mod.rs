@@ -41,15 +41,16 @@ pub trait Task: Send {
     fn tick(&mut self, now_ns: u64) {}
     /// Called about fifty times a second.
     fn slow_tick(&mut self, now_ns: u64) {}
-    /// The program ends: the task does now what it has put off. Called after [`tick`](Self::tick),
-    /// in each of the last rounds.
+    /// Called when the program ends, in each of the last rounds, after [`tick`](Self::tick). The
+    /// task does now what it has put off.
     fn end(&mut self) {}
-    /// Writes out data that lies in private memory.
+    /// Writes data from private memory to the recording.
     fn write_out(&mut self) {}
-    /// The recording is about to be copied: the task records what only the process knows so far.
+    /// Called when the recording is about to be copied. The task records what only the process
+    /// knows so far.
     fn get_ready_for_copy(&mut self) {}
-    /// Recording stops while the process goes on. Called until it returns true, and now and then
-    /// after that.
+    /// Called when recording stops while the process goes on: until it returns true, and now and
+    /// then after that.
     fn stop(&mut self) -> bool {
         true
     }
@@ -62,53 +63,54 @@ pub trait Task: Send {
     fn answer(&self) -> Option<Answer> {
         Some(Answer::Failed)
     }
-    /// The recording is about to end while the process goes on. Called until it returns true; then
-    /// tasks [stop](Self::stop).
+    /// Called when the recording is about to end while the process goes on, until it returns true.
+    /// After that, tasks [stop](Self::stop).
     fn finish(&mut self) -> bool {
         true
     }
-    /// The recording is over, and the process goes on. Every task has [stopped](Self::stop) and
-    /// none starts again: the task reverts its changes to the program's code. Called until it
-    /// returns true. A task that needs the runtime for this asks on a thread that the runtime
+    /// Called when the recording is over and the process goes on, until it returns true. Every task
+    /// has [stopped](Self::stop) and none starts again. The task reverts its changes to the
+    /// program's code. A task that needs the runtime for this asks on a thread that the runtime
     /// knows.
     fn undo(&mut self) -> bool {
         true
     }
-    /// A boundary between parts of the recording: notes the gains since the last boundary. Each
-    /// call does one step of less than a millisecond.
+    /// Called at a boundary between parts of the recording. Notes the gains since the last
+    /// boundary. Each call does one step of less than a millisecond.
     fn gains(&mut self) -> Gains {
         Gains::Noted(0)
     }
-    /// A period of a recording in periods has ended, and its [`gains`](Self::gains) are noted.
+    /// Called when a period of a recording in periods has ended and its [`gains`](Self::gains) are
+    /// noted.
     fn begin_period(&mut self) {}
     /// Whether [`gains`](Self::gains) notes anything.
     fn has_gains(&self) -> bool {
         false
     }
-    /// Recording is about to start again after [`stop`](Self::stop). The state of threads that the
-    /// task remembers is out of date.
+    /// Called when recording is about to start again after [`stop`](Self::stop). The state of
+    /// threads that the task remembers is out of date.
     fn start_again(&mut self, now_ns: u64) {}
 }
 
 /// How an attached agent leaves when the recording is over.
 pub trait Detach: Send + Sync {
-    /// Whether nothing waits for the recording any more. For the helper thread, as this sometimes
-    /// reads the file system.
+    /// Whether the recording is not wanted any more. To be called on the helper thread, as this
+    /// sometimes reads the file system.
     fn is_abandoned(&self, now_ns: u64) -> bool;
-    /// The runtime has refused the setup.
+    /// To be called when the runtime has refused the setup.
     fn was_refused(&self);
     /// Asks the runtime to detach the agent. Returns true if the runtime will detach it or has done
     /// so, or if the agent is dormant instead.
     fn request(&self) -> bool;
 }
 
-/// A step of noting the gains up to a boundary between parts.
+/// Result of one step of noting the gains (what the tasks counted since the last boundary).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All gains are noted, under this number. 0 where events and their times already tell
-    /// everything, or where there is no room.
+    /// All gains are noted under this number. 0 if events and their times already tell everything,
+    /// or if the recording has no room for gains.
     Noted(u32),
 }
 
@@ -150,13 +152,13 @@ impl HelperHandle {
         }
     }
 
-    /// Whether the thread is not running (any more).
+    /// Whether the thread has ended; `false` before it starts.
     pub fn is_gone(&self) -> bool {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// The program ends: waits until the thread has made one more whole round, including postponed
-    /// work, but at most `most`.
+    /// To be called when the program ends. Waits at most `most` until the thread has made one more
+    /// whole round, including postponed work.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
@@ -226,19 +228,19 @@ impl HelperHandle {
         Ok(())
     }
 
-    /// Says how the agent leaves when the recording is over, instead of staying. To be called
-    /// before [`start`](Self::start).
+    /// Sets how the agent leaves the process when the recording is over; without this call it
+    /// stays. To be called before [`start`](Self::start).
     pub fn set_detachment(&self, detachment: Box<dyn Detach>) {
         let _ = self.0.detachment.set(detachment);
     }
 
-    /// An attached agent has finished its first work, such as adding probes to methods. The
-    /// requested duration of the recording begins now.
+    /// To be called when an attached agent has finished its first work, such as adding probes to
+    /// methods. The requested duration of the recording begins now.
     pub fn has_attached(&self) {
         self.0.is_attached.store(true, Ordering::Release);
     }
 
-    /// How the agent leaves, if it was attached.
+    /// How the agent leaves; `None` if it stays, because it was not attached.
     pub fn detachment(&self) -> Option<&dyn Detach> {
         self.0.detachment.get().map(Box::as_ref)
     }

@@ -17,20 +17,21 @@ const SLOW_NS: u64 = 20_000_000;
 /// Pause between two rounds of writing out data for which the file system could not promise space.
 pub(super) const WRITE_OUT_NS: u64 = 200_000_000;
 
-/// The thread with its work.
+/// The helper thread with its tasks.
 pub(super) struct Helper {
     pub(super) writer: &'static ProcessWriter,
     pub(super) tasks: Vec<Box<dyn Task>>,
     pub(super) link: Arc<Link>,
-    /// Time at which recording begins, if it has not begun yet.
+    /// Monotonic time in nanoseconds at which recording begins; `None` if it has begun.
     pub(super) delay_ends: Option<u64>,
     /// Duration of the recording, until it has begun.
     duration: Option<Duration>,
     /// Whether the launcher writes the recording in periods.
     pub(super) is_in_periods: bool,
-    /// Time at which recording ends, once it has begun.
+    /// Monotonic time in nanoseconds at which recording ends; `None` before recording begins, or if
+    /// it has no end.
     pub(super) ends: Option<u64>,
-    /// Name of the part that the next start begins.
+    /// Name of the part of the recording that begins when recording starts the next time.
     pub(super) next_part: String,
     /// Number of the command that is being carried out.
     pub(super) unanswered: Option<u32>,
@@ -44,7 +45,7 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// A thread with this work. Recording begins at once, or at the time given.
+    /// Creates the thread's state with these tasks. Recording begins at once, or at the given time.
     pub(super) fn new(
         writer: &'static ProcessWriter,
         tasks: Vec<Box<dyn Task>>,
@@ -137,7 +138,7 @@ impl Helper {
         self.link.rounds.fetch_add(1, Ordering::Release);
     }
 
-    /// A sign of life, with the clocks of this moment.
+    /// Stores a sign of life: the clocks of this moment.
     pub(super) fn give_sign(&self, now: u64) {
         self.writer.state().alive(now, clock::ticks(), clock::process_cpu_ns().unwrap_or(0));
     }

@@ -43,8 +43,8 @@ impl Helper {
         self.draw_boundary(kind, name);
     }
 
-    /// Like [`boundary`](Self::boundary), before a part of this name, or at the end of a part that
-    /// the program's code has begun.
+    /// Like [`boundary`](Self::boundary), with a given name: that of the part that begins, or of
+    /// the part that the program's code ends.
     pub(super) fn draw_boundary(&mut self, kind: BoundaryKind, name: String) {
         let mono_ns = monotonic_ns();
         let number = match kind {
@@ -57,14 +57,14 @@ impl Helper {
         self.writer.part_boundary(&PartBoundary { mono_ns, kind, name, number });
     }
 
-    /// Ends a period of the recording. The boundary has this name.
+    /// Ends a period of the recording at a boundary with this name.
     pub(super) fn cut(&mut self, name: &str) {
         self.draw_boundary(BoundaryKind::Cut, name.to_owned());
         self.tasks.iter_mut().for_each(|task| task.begin_period());
     }
 
-    /// Ends the last period of the recording, if it is recorded in periods. It may end several
-    /// times: the last time counts.
+    /// Ends the last period, if the recording is made in periods. May be called several times: the
+    /// last call counts.
     pub(super) fn end_last_period(&mut self) {
         if self.is_in_periods {
             self.draw_boundary(BoundaryKind::Cut, String::new());
@@ -92,7 +92,7 @@ impl Helper {
         number
     }
 
-    /// Stops recording until it is wanted again, or the recording is over.
+    /// Stops recording until a restart is requested or the recording is over.
     pub(super) fn stop_for_now(&mut self) {
         log(Level::Info, || "recording stops for now".to_owned());
         // First, so that no thread of the program waits for a boundary while tasks wait for that
@@ -117,7 +117,7 @@ impl Helper {
         }
     }
 
-    /// Goes on without recording until it is wanted again, or the recording is over.
+    /// Waits without recording until a restart is requested or the recording is over.
     pub(super) fn stay_stopped(&mut self) {
         while self.is_stop_wanted() {
             let now = monotonic_ns();

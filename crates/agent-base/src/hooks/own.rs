@@ -1,5 +1,5 @@
-//! Per-thread fields of the agent's hooks. They lie in the thread's record, in the part that the
-//! format leaves to the writer.
+//! Per-thread fields of the agent's hooks. These fields lie in the thread's record, in the part
+//! that the format leaves to the writer.
 //!
 //! So one thread-local word leads hooks both to these fields and to the recorded data of the
 //! thread. The first cache line of the record has the fields that most events use.
@@ -66,7 +66,7 @@ areas! {
     PROBE_CHUNK: 8, at 240;
 }
 
-/// Bytes for the active filters.
+/// Bytes that the list of active exception filters takes.
 pub const FILTERS_BYTES: usize = 80;
 
 const _: () = {

@@ -55,7 +55,7 @@ impl Registry {
     }
 }
 
-/// Receivers of the begin and end of threads. They prepare each thread's record.
+/// Told about the begin and end of threads, to prepare each thread's record.
 pub trait FollowThreads: Send + Sync {
     /// Prepares the record of the calling thread, which is new. Runs in a hook, so it neither
     /// blocks nor waits. Returns false when there is no room; then the thread is not recorded at
@@ -66,8 +66,8 @@ pub trait FollowThreads: Send + Sync {
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Registers `followers` for threads. Called before any hook. Returns whether that worked.
-/// `begins_late`: recording begins after the program.
+/// Registers `followers` for threads. To be called before any hook. Returns whether that worked.
+/// `begins_late`: the program was running before the recording began.
 pub fn prepare(
     writer: &'static ProcessWriter,
     helper: HelperHandle,
@@ -89,14 +89,14 @@ pub fn is_prepared() -> bool {
     REGISTRY.get().is_some()
 }
 
-/// Forgets everything, for a forked child, where no thread is followed. Async-signal-safe.
+/// Forgets all threads in a forked child, where no thread is followed. Async-signal-safe.
 pub fn withdraw() {
     REGISTRY.withdraw();
     hooks::set_current_record(ptr::null_mut());
 }
 
-/// Forgets everything, for a recording that is over while the process goes on. When this returns,
-/// no record is used any more. Called when no callbacks come any more and there are no hooks.
+/// Forgets all threads when the recording is over while the process goes on. When this returns, no
+/// record is used any more. To be called when no callbacks come any more and there are no hooks.
 pub fn let_go() {
     HAS_LET_GO.store(true, Ordering::SeqCst);
     REGISTRY.withdraw();
@@ -110,7 +110,7 @@ pub fn let_go() {
     }
 }
 
-/// The calling thread's record if it has one. Safe in a hook.
+/// The calling thread's record, if the thread has one. Safe in a hook.
 #[inline]
 pub fn known() -> Option<ThreadRecord> {
     let address = hooks::current_record();
@@ -126,13 +126,14 @@ fn is_of_this_recording(address: *mut u8) -> bool {
     !HAS_LET_GO.load(Ordering::Relaxed) || kept() == address.cast()
 }
 
-/// The calling thread's record if it has one and recording goes on. Safe in a hook.
+/// The calling thread's record, if the thread has one and recording goes on. Safe in a hook.
 #[inline]
 pub fn active() -> Option<ThreadRecord> {
     known().filter(|_| !hooks::is_stopped())
 }
 
-/// The calling thread's record. A new thread begins here. Safe in a hook.
+/// The calling thread's record. If the thread has none yet, the record begins here. `None` if there
+/// can be none. Safe in a hook.
 #[inline]
 pub fn current() -> Option<ThreadRecord> {
     if hooks::is_stopped() {
@@ -186,9 +187,9 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     Some(record)
 }
 
-/// Record of a thread that another thread has seen, for instruments that look at threads from
-/// outside. A thread without a record gets a new one, and uses it from its first hook or callback.
-/// `None` where there is no room, which is counted. Not for hooks.
+/// Record of another thread, for instruments that look at threads from outside. A thread without a
+/// record gets a new one, which its first hook or callback will use. `None` if there is no room;
+/// this is counted as a loss. Not for hooks.
 pub fn seen(os_id: u32) -> Option<ThreadRecord> {
     let registry = REGISTRY.get()?;
     let table = registry.writer.threads();

@@ -21,7 +21,7 @@ const PAUSE_NS: u64 = 300_000_000;
 /// Most questions to the system about one thread.
 const MOST_ASKED: u32 = 3;
 
-/// Names that the program gave.
+/// Names that the program gave to its threads.
 pub struct Names {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -53,7 +53,7 @@ impl Given {
 }
 
 impl Names {
-    /// Creates an empty list.
+    /// Creates an empty list of names.
     pub fn new(info: &ProfilerInfo, writer: &'static ProcessWriter) -> Self {
         Self { info: info.clone(), writer, given: Arc::default() }
     }
@@ -100,7 +100,7 @@ struct UnnamedThread {
     is_looked_up: bool,
 }
 
-/// Asks the system for names, on the helper thread.
+/// The task that asks the system for the names of threads, on the helper thread.
 pub struct SystemNames {
     writer: &'static ProcessWriter,
     given: Arc<Given>,
@@ -112,8 +112,8 @@ pub struct SystemNames {
 }
 
 impl SystemNames {
-    /// `names`: names that the program gave to threads without a record so far. `is_late`: the
-    /// program ran before the agent was there.
+    /// `names` has the names that the program gave to threads without a record so far. `is_late`:
+    /// the agent was attached to a program that was running already.
     pub fn new(writer: &'static ProcessWriter, names: &Names, is_late: bool) -> Self {
         Self { writer, given: Arc::clone(&names.given), is_late, seen: 0, unnamed: Vec::new() }
     }

@@ -9,7 +9,7 @@ use clr_profiler::Token;
 use clr_profiler::il::{Flow, Opcode, raw_instructions};
 use clr_profiler::metadata::MetadataImport;
 
-/// Names of the field with the number of the await, in C# and Visual Basic.
+/// Names of the field that holds the number of the await, in C# and Visual Basic.
 pub const STATES: [&str; 2] = ["<>1__state", "$State"];
 /// Number of the metadata table with fields of other modules and of generic types (ECMA-335,
 /// II.22.25).
@@ -17,8 +17,8 @@ const MEMBER_REF: u32 = 0x0A;
 /// Most awaits of a method that are used.
 const MOST_AWAITS: usize = 4096;
 
-/// IL offsets of the awaits of a method, indexed by await number, given its body with the header.
-/// `None` for numbers that no code stores. Empty where the body can't be parsed.
+/// IL offsets of the awaits of a method, indexed by await number. `body` includes the header.
+/// `None` for numbers that no code stores. Empty if the body can't be parsed.
 pub(super) fn awaits_in(body: &[u8], metadata: &MetadataImport) -> Vec<Option<u32>> {
     find(body, |field| {
         // The runtime reads a row of the table that it is asked for, even if the token names

@@ -14,26 +14,27 @@ const BOXES: [&str; 2] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateM
 /// Most classes between a box and the type that declares its field.
 const MOST_BASES: usize = 3;
 
-/// Layout of the boxes of a class.
+/// Layout of the state machine boxes of one class.
 #[derive(Debug, Clone)]
 pub struct BoxLayout {
     /// Module of the method's code.
     pub module: ModuleId,
-    /// Token of the code, `MoveNext` of its state machine.
+    /// Token of the code: `MoveNext` of the state machine.
     pub token: Token,
-    /// Offset in the box of the state machine, or of the reference to it.
+    /// Offset in the box of the state machine, or of the reference to the state machine.
     pub machine: usize,
     /// Whether the state machine lies in the box, as a value.
     pub is_value: bool,
-    /// Offset in the state machine of the number of its current await, where that is known.
+    /// Offset in the state machine of the number of its current await; `None` if unknown.
     pub state: Option<usize>,
     /// IL offsets of the method's awaits, indexed by await number.
     pub awaits: Arc<[Option<u32>]>,
 }
 
 impl BoxLayout {
-    /// Finds the layout of the boxes of a class; `None` where it is not known, or the class is not
-    /// a box. Asks the runtime, and loads nothing: an existing box has its type arguments.
+    /// Finds the layout of the boxes of a class; `None` if it is unknown, or if the class is not a
+    /// box. Asks the runtime, but loads nothing: the type arguments of an existing box are loaded
+    /// already.
     pub fn find(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<Self> {
         let about = info.class_info(class).ok()?;
         let metadata = names.metadata(info, about.module).ok()?;
@@ -42,8 +43,8 @@ impl BoxLayout {
         Self::with_machine(info, names, (class, &metadata), (machine, &found))
     }
 
-    /// Finds the layout of the boxes of a class, given the core library's metadata and the type of
-    /// the state machine.
+    /// Like [`find`](Self::find), with the core library's metadata and the type of the state
+    /// machine already known.
     pub(super) fn with_machine(
         info: &ProfilerInfo,
         names: &NameCache,
@@ -66,8 +67,8 @@ impl BoxLayout {
     }
 }
 
-/// The state machine type of a box, given its class, which is one of the core library; `None` where
-/// the class is not a box.
+/// The type of the state machine in a box. `class` is a class of the core library; `None` if it is
+/// not a box.
 pub(super) fn machine_in(
     info: &ProfilerInfo,
     core: &MetadataImport,

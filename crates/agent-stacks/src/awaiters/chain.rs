@@ -15,7 +15,7 @@ const MOST_BETWEEN: usize = 64;
 /// Most elements of a list of continuations that are read: removed ones leave empty elements.
 const MOST_ELEMENTS: usize = 64;
 
-/// A chain of awaiters; unknown by default.
+/// A chain of awaiters. By default nothing is known about it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
     /// Indices of the functions, from the direct awaiter of the resumed method outwards, and the IL
@@ -31,13 +31,13 @@ impl Chain {
         self.functions.is_empty() && self.end == ChainEnd::Unknown
     }
 
-    /// Whether the chain stays the same as long as the method runs: its end is known and does not
-    /// change.
+    /// Whether the chain stays the same for as long as the method runs: the end of the chain is
+    /// known and does not change.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self.end, ChainEnd::Unknown | ChainEnd::NotAwaitedYet)
     }
 
-    /// The frames of the methods.
+    /// The frames of the methods in the chain.
     pub(crate) fn frames(&self) -> Vec<StackFrame> {
         let frame = |&(function, il_offset): &(u32, Option<u32>)| StackFrame::Method {
             function,
@@ -67,7 +67,7 @@ enum Next {
 }
 
 impl Awaiters {
-    /// Follows the chain; `None` where the method's own box is not found.
+    /// Follows the chain; `None` if the method's own box is not found.
     pub(super) fn follow(&self, reader: ChainReader<'_>, function: FunctionId, this: usize) -> Option<Chain> {
         let method = self.method(function, reader.questions)?;
         let (mut task, first) = self.box_of(reader, method, this)?;

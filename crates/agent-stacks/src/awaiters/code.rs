@@ -1,4 +1,4 @@
-//! The known async code, by address.
+//! The async code found so far, by address.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -87,8 +87,8 @@ impl AsyncCode {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Code was unloaded: identifiers of functions may be reused, and other code may be placed at
-    /// these addresses.
+    /// To be called when code was unloaded: identifiers of functions may be reused, and other code
+    /// may be placed at these addresses.
     pub(super) fn forget(&self) {
         let mut bodies = self.bodies.write().unwrap_or_else(PoisonError::into_inner);
         *bodies = Bodies::default();
@@ -118,7 +118,7 @@ impl AsyncCode {
         found.map(|(_, (_, part))| *part)
     }
 
-    /// The async method with a number.
+    /// The async method with this number in the table; `None` if there is none.
     pub(super) fn method(&self, number: u32) -> Option<FunctionId> {
         let bodies = self.bodies.read().unwrap_or_else(PoisonError::into_inner);
         bodies.methods.get(number as usize).copied()

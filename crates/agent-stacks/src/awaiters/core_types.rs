@@ -19,41 +19,42 @@ const MOST_BASES: usize = 8;
 const NONE: usize = usize::MAX;
 const BUILDER_CORE: &str = "System.Runtime.CompilerServices.AsyncMethodBuilderCore";
 
-/// A type, given by the first word of its objects, and the offset of one of its fields.
+/// A type, identified by the first word of its objects, with the offset of one of its fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TypeWithField {
     pub(super) class: usize,
     pub(super) field: usize,
 }
 
-/// The types.
+/// The framework's types by which a chain is followed.
 #[derive(Debug)]
 pub(super) struct CoreTypes {
     pub(super) module: ModuleId,
-    /// The continuation of a task.
+    /// The task type, with the field for its continuation.
     pub(super) task: TypeWithField,
-    /// The type of the marker in place of the continuation of a completed task.
+    /// The type of the marker that a completed task has in place of a continuation.
     pub(super) object: usize,
-    /// The target of a delegate without arguments.
+    /// The delegate type without arguments (`Action`), with the field for its target.
     pub(super) action: TypeWithField,
-    /// A continuation with the delegate that an awaiter gave.
+    /// The type of continuations, with the field for the delegate that an awaiter gave.
     pub(super) await_continuation: TypeWithField,
-    /// The task of `ContinueWith`.
+    /// The type of a continuation made by `ContinueWith`, with the field for its task.
     pub(super) continue_with: TypeWithField,
-    /// A wrapper, with the delegate that it wraps.
+    /// The type of a wrapper, with the field for the delegate that it wraps.
     pub(super) wrapper: TypeWithField,
-    /// The continuation of a thread that blocks.
+    /// The type of the continuation of a thread that blocks.
     pub(super) blocked_thread: usize,
-    /// A list of several continuations, with the field of its elements.
+    /// The type of a list of several continuations, with the field for its elements; `None` if not
+    /// known.
     pub(super) list: Option<TypeWithField>,
 }
 
 /// Everything that is needed to read a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainReader<'c> {
-    /// The framework's types.
+    /// The framework's types by which the chain is followed.
     pub(super) core: &'c CoreTypes,
-    /// Whether the runtime may be asked.
+    /// Whether the runtime may be asked while the chain is read.
     pub(super) questions: Questions,
     /// The memory from which objects are read.
     pub(super) memory: ObjectMemory<'c>,
@@ -63,8 +64,8 @@ impl CoreTypes {
     /// Finds the types.
     ///
     /// # Errors
-    /// Describes what is missing: a type or field has another name, or the base class of a class is
-    /// not where we look for it.
+    /// Describes what is missing: a type or field has another name, or the base class is not at the
+    /// expected place in a class.
     pub(super) fn find(info: &ProfilerInfo, functions: &Functions) -> Result<Self, String> {
         let core = CoreLibrary::find(info, functions).ok_or("the core library was not found")?;
         let is_there = |class: &str| core.class(class, None).ok_or(format!("{CORE_LIBRARY} has no {class}"));
@@ -97,7 +98,8 @@ impl CoreTypes {
         if says_parents { Ok(found) } else { Err("classes do not say what they are derived from".to_owned()) }
     }
 
-    /// The fields by which objects other than tasks lead on.
+    /// Types of objects other than tasks that lead to an awaiter, each as the first word of its
+    /// objects and the offset of the field to follow.
     pub(super) fn followed(&self) -> Vec<(usize, usize)> {
         let pair = |leads: TypeWithField| (leads.class, leads.field);
         let ends = [self.object, self.blocked_thread].map(|class| (class, 0));
@@ -113,8 +115,8 @@ impl CoreTypes {
     }
 }
 
-/// The first word of objects of the task type, from which all tasks are derived. `None` where the
-/// type is not loaded, or the base classes of classes can't be read. For threads of the agent.
+/// The first word of objects of the task type, from which all tasks are derived. `None` if the type
+/// is not loaded, or if base classes can't be read. To be called on threads of the agent.
 pub fn task_class(info: &ProfilerInfo, functions: &Functions) -> Option<usize> {
     let core = CoreLibrary::find(info, functions)?;
     let loaded = |name: &str| core.class(name, None).map(ClassId::as_raw);
@@ -174,7 +176,7 @@ impl<'a> CoreLibrary<'a> {
     }
 }
 
-/// Offset of a field that a class declares, in its objects or values.
+/// Offset in bytes of a field that a class declares, in its objects or values.
 pub(super) fn field_offset(
     info: &ProfilerInfo,
     metadata: &MetadataImport,

@@ -10,7 +10,7 @@ use super::core_types::{ChainReader, CoreTypes, field_offset};
 use super::memory::ObjectMemory;
 use super::{Awaiters, Questions};
 
-/// Names of the builder's field, in C# and Visual Basic.
+/// Names of the field that holds the builder, in C# and Visual Basic.
 pub const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
 /// Words of a builder among which its task lies.
 const BUILDER_WORDS: usize = 3;
@@ -20,7 +20,7 @@ const STATE_WORDS: usize = 32;
 /// The kind of builder that makes the task of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builder {
-    /// A task, or a value task that stands for one.
+    /// A builder of a task, or of a value task that stands for a task.
     Task,
     /// The builder of an `async void` method, whose task no code sees.
     Void,
@@ -29,7 +29,7 @@ pub(super) enum Builder {
     Other,
 }
 
-/// A class of boxes.
+/// A class of state machine boxes.
 #[derive(Debug, Clone)]
 pub(super) struct BoxClass {
     /// Index in the recording of the method's function.
@@ -39,7 +39,7 @@ pub(super) struct BoxClass {
 }
 
 impl BoxClass {
-    /// The IL offset of the await at which a box of this class waits, where that is known.
+    /// The IL offset of the await at which a box of this class waits; `None` if unknown.
     pub(super) fn place_of_await(&self, memory: ObjectMemory<'_>, object: usize) -> Option<u32> {
         let layout = &self.layout;
         let at = object.checked_add(layout.machine)?;
@@ -53,15 +53,15 @@ impl BoxClass {
 /// A class of tasks.
 #[derive(Debug, Clone)]
 pub(super) enum TaskClass {
-    /// A box.
+    /// The task is the box of an async method.
     Box(BoxClass),
     /// A task without a method, such as a promise.
     Plain,
-    /// An unknown box.
+    /// A box about which nothing more is known.
     Unknown,
 }
 
-/// An async method, by its code.
+/// An async method, identified by its code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AsyncMethod {
     /// Offset of the builder from `this`; `None` for code that several types share.
@@ -94,8 +94,8 @@ impl Awaiters {
         Some(AsyncMethod { builder: BUILDERS.iter().find_map(builder) })
     }
 
-    /// The box of the method with this `this`, if it has one: a method that has not waited yet has
-    /// none.
+    /// The box of the method whose code has this `this`; `None` if there is none, as for a method
+    /// that has not waited yet.
     pub(super) fn box_of(
         &self,
         reader: ChainReader<'_>,

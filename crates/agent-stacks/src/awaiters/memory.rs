@@ -3,8 +3,8 @@
 
 use clrscope_agent_base::os::memory::word_if_there;
 
-/// Words of an object that are copied: for a box, the words of the task and the part of the state
-/// machine that lies among them.
+/// Number of words that are copied of an object. For a box, they include the words of the task and
+/// the first part of the state machine.
 pub(crate) const COPIED_WORDS: usize = 24;
 
 /// Copies of objects, made when a sample was taken.
@@ -17,7 +17,7 @@ pub(crate) struct CopiedObjects {
 }
 
 impl CopiedObjects {
-    /// Forgets all copies, but keeps the memory.
+    /// Forgets all copies, but keeps the allocated memory for later copies.
     pub(crate) fn clear(&mut self) {
         self.this = 0;
         self.objects.clear();
@@ -32,17 +32,17 @@ impl CopiedObjects {
     }
 }
 
-/// Memory that objects are read from.
+/// The memory from which objects are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectMemory<'o> {
-    /// Objects as they are now.
+    /// The objects as they are now.
     Live,
     /// Copies of objects.
     Copied(&'o CopiedObjects),
 }
 
 impl ObjectMemory<'_> {
-    /// The word at an address, if it is mapped or copied.
+    /// The word at an address; `None` if it is not mapped, or not copied.
     pub(super) fn word(self, address: usize) -> Option<usize> {
         match self {
             Self::Live => word_if_there(address),
@@ -50,7 +50,7 @@ impl ObjectMemory<'_> {
         }
     }
 
-    /// The four-byte number at an address.
+    /// The four-byte number at an address; `None` if it is not mapped, or not copied.
     pub(super) fn number(self, address: usize) -> Option<u32> {
         let word = self.word(address & !7)?;
         Some((word >> (8 * (address & 4))) as u32)

@@ -61,7 +61,7 @@ const MOST_WANTED: usize = 1024;
 /// Bytes at the beginning of a method within which it stores `this`.
 const BEGINNING: usize = 160;
 
-/// The role of a frame in asynchronous code.
+/// The role of a stack frame in asynchronous code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AsyncPart {
     /// No role.
@@ -75,12 +75,12 @@ pub(crate) enum AsyncPart {
     Resumption,
 }
 
-/// A resumed async method on the calling thread's stack.
+/// A method on the calling thread's stack that was resumed after an await.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resumed {
-    /// The method.
+    /// The resumed method.
     pub(crate) function: FunctionId,
-    /// Address of the word in its frame that holds `this`.
+    /// Address of the word in the method's frame that holds `this`.
     pub(crate) this: usize,
 }
 
@@ -90,12 +90,12 @@ pub(crate) enum Questions {
     /// The runtime may be asked about new classes: on the thread that uses these objects, or on
     /// another thread while unloads [wait](Unloads::hold).
     Asked,
-    /// The runtime may not be asked. Questions are noted for [`Awaiters::look_up_wanted`].
+    /// The runtime may not be asked. Open questions are kept for [`Awaiters::look_up_wanted`].
     Noted,
 }
 
-/// Finds the innermost resumed method on a stack. Frames are given one by one, from the innermost
-/// outwards.
+/// Finds the innermost resumed method on a stack. The frames are passed to it one by one, from the
+/// innermost outwards.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ResumedSearch {
     /// The last async method seen, with its frame pointer once that is known.
@@ -105,7 +105,7 @@ pub(crate) struct ResumedSearch {
 }
 
 impl ResumedSearch {
-    /// Gives the next frame, with its frame pointer where that is known.
+    /// Takes the next frame, with its frame pointer if that is known.
     pub(crate) fn frame(&mut self, part: AsyncPart, frame_pointer: Option<usize>) {
         match part {
             _ if self.is_over => {}
@@ -124,8 +124,8 @@ impl ResumedSearch {
         }
     }
 
-    /// Gives the stack pointer of the last frame's caller, below which the frame ends. That tells
-    /// the frame's frame pointer.
+    /// Takes the stack pointer of the last frame's caller. The last frame ends below it, which
+    /// tells the frame pointer of that frame.
     pub(crate) fn caller_at(&mut self, sp: usize) {
         /// Size of the return address and the saved frame pointer of the caller, to which the frame
         /// pointer points.
@@ -135,7 +135,7 @@ impl ResumedSearch {
         }
     }
 
-    /// The method, once all frames were given.
+    /// The innermost resumed method, once all frames were passed.
     pub(crate) fn found(self) -> Option<Resumed> {
         self.found
     }
@@ -144,17 +144,17 @@ impl ResumedSearch {
 /// Fields by which objects lead from a task to its awaiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FollowedFields {
-    /// Offset of the field of a task.
+    /// Offset in a task of the field to follow.
     pub(crate) task: usize,
-    /// The first words of other objects, with the offset of their field: 0 where they lead no
-    /// further, with [`TO_ARRAY`] where the field refers to an array.
+    /// For other objects, the first word and the offset of the field to follow. The offset is 0 if
+    /// the object leads no further, and has [`TO_ARRAY`] set if the field refers to an array.
     pub(crate) others: Vec<(usize, usize)>,
 }
 
-/// Mark of a field that refers to an array whose first element leads on.
+/// Marks a field that refers to an array, whose first element is the next object.
 pub(crate) const TO_ARRAY: usize = 1;
 
-/// Knowledge of async code in the process.
+/// What is known about async code in the process.
 pub struct Awaiters {
     info: ProfilerInfo,
     functions: Arc<Functions>,
@@ -213,15 +213,15 @@ impl Awaiters {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code was unloaded: identifiers may be reused.
+    /// To be called when code was unloaded: identifiers may be reused.
     pub(crate) fn forget(&self) {
         *self.known() = KnownClasses::default();
         self.code.forget();
     }
 
-    /// A method was compiled. Returns whether it is async code. The first async method also makes
-    /// this look up the framework's types: where stacks are walked, objects must not move, and the
-    /// runtime refuses most questions.
+    /// To be called when a method was compiled. Returns whether the method is async code. For the
+    /// first async method, also looks up the framework's types. This can't wait for a stack walk,
+    /// where objects must not move and the runtime refuses most questions.
     pub(crate) fn compiled(&self, function: FunctionId) -> bool {
         let is_method = self.method(function, Questions::Asked).is_some();
         if is_method
@@ -246,8 +246,8 @@ impl Awaiters {
         &*name.module == CORE_LIBRARY && resumes(&name.name)
     }
 
-    /// Notes a piece of a function's code if it is async code. The function's code begins at
-    /// `start`.
+    /// Notes a piece of a function's code, if the function is async code. The function's code
+    /// begins at `start`.
     pub(crate) fn note_code(&self, function: FunctionId, start: usize, piece: Range<usize>) {
         match self.part(function, start) {
             AsyncPart::Other => {}
@@ -255,8 +255,8 @@ impl Awaiters {
         }
     }
 
-    /// Looks up the classes and functions that stack walks have needed and not found. For threads
-    /// of the agent.
+    /// Looks up the classes and functions that stack walks needed but did not know. To be called on
+    /// threads of the agent.
     pub fn look_up_wanted(&self) {
         if !self.is_wanted.swap(false, Ordering::AcqRel) {
             return;
@@ -281,7 +281,8 @@ impl Awaiters {
         }
     }
 
-    /// The fields by which objects lead on, once they are known, if there are more than `before`.
+    /// The fields that lead from a task to its awaiter; `None` unless more than `before` of them
+    /// are known now.
     pub(crate) fn followed_fields(&self, before: usize) -> Option<FollowedFields> {
         let core = self.core.get()?.as_ref()?;
         let known = self.known();
@@ -298,7 +299,7 @@ impl Awaiters {
         }
     }
 
-    /// Offset of the builder from `this` of an async method, where known.
+    /// Offset of an async method's builder from `this`; `None` if unknown.
     pub(crate) fn builder(&self, function: FunctionId, questions: Questions) -> Option<usize> {
         self.method(function, questions)?.builder
     }
@@ -345,8 +346,8 @@ impl Awaiters {
         Some(metadata.method(method).ok()?.class)
     }
 
-    /// The role of a function whose code begins at an address, if it was interrupted at the
-    /// instruction `at`.
+    /// The role of a function whose code begins at `start` and was interrupted at the instruction
+    /// `at`.
     pub(crate) fn part_interrupted(&self, function: FunctionId, start: usize, at: usize) -> AsyncPart {
         match self.part(function, start) {
             AsyncPart::Method { .. } if at.wrapping_sub(start) < BEGINNING => AsyncPart::Beginning,
@@ -354,7 +355,7 @@ impl Awaiters {
         }
     }
 
-    /// The role of a function whose code begins at an address.
+    /// The role of a function whose code begins at `start`.
     pub(crate) fn part(&self, function: FunctionId, start: usize) -> AsyncPart {
         if self.is_resumption(function) {
             return AsyncPart::Resumption;
@@ -381,7 +382,8 @@ impl Awaiters {
         }
     }
 
-    /// The chain of awaiters of a method, read on the method's own thread where objects don't move.
+    /// The chain of awaiters of a method. To be called on the method's own thread, where objects
+    /// don't move.
     pub(crate) fn chain(&self, resumed: Resumed) -> Chain {
         let chain = |this| self.chain_of(resumed.function, this, Questions::Asked);
         word_if_there(resumed.this).map_or_else(Chain::default, chain)

@@ -1,5 +1,6 @@
 //! The resumed method on a stack and its chain, for callbacks that follow only frame pointers, such
-//! as callbacks about allocations. Return addresses are folded from the outermost inwards.
+//! as callbacks about allocations. Return addresses are folded (added one after another), from the
+//! outermost inwards.
 //!
 //! Return addresses are compared with the known async code. Code compiled while the agent is there
 //! is known at once. Precompiled code is known once the agent's thread has looked up a stack that
@@ -11,8 +12,8 @@ use super::code::CodePart;
 use super::{Awaiters, Chain, Questions};
 
 /// The innermost resumed method on a stack, after folding some of its return addresses. The result
-/// is the same as that of a search from the innermost frame outwards. It is one word, because each
-/// frame that a thread knows stores one.
+/// is the same as that of a search from the innermost frame outwards. The result is only one word,
+/// because each known frame of a thread stores one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResumedFrame(
     /// 0 for no method, or one with an unknown `this`; [`NEXT`]; or the encoding of a method.
@@ -46,7 +47,7 @@ pub struct LastChain {
 }
 
 impl LastChain {
-    /// The chain.
+    /// The chain that was read.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -68,7 +69,7 @@ pub struct Moment {
 }
 
 impl ResumedFrame {
-    /// The resumed method.
+    /// The resumed method; `None` if there is none.
     #[inline]
     pub fn method(self) -> Option<ResumedMethod> {
         let number = (self.0 & ((1 << NUMBER_BITS) - 1)) as u32;
@@ -89,14 +90,14 @@ impl ResumedFrame {
 }
 
 impl Awaiters {
-    /// A number that changes each time more async code is known.
+    /// A number that changes whenever more async code becomes known.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.code.generation()
     }
 
-    /// Folds a return address into the resumed method of the outer frames. Takes a lock at most for
-    /// a look-up.
+    /// Adds a return address to the resumed method of the outer frames. Takes a lock at most for a
+    /// look-up.
     #[inline]
     pub fn fold(&self, outer: ResumedFrame, to: ReturnAddress) -> ResumedFrame {
         match self.code.part(to.address.wrapping_sub(1)) {
@@ -105,8 +106,8 @@ impl Awaiters {
         }
     }
 
-    /// The chain of awaiters of a method on the calling thread's stack. It is read if `last` is
-    /// that of another method. In a callback in which objects don't move.
+    /// The chain of awaiters of a method on the calling thread's stack. The chain is read only if
+    /// `last` belongs to another method. To be called in a callback in which objects don't move.
     #[inline]
     pub fn chain_here<'o>(
         &self,

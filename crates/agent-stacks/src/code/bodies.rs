@@ -1,4 +1,4 @@
-//! Compiled methods by address.
+//! Compiled methods by address. A body is the code of one compilation of a method.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -30,7 +30,7 @@ const MOST_STUBS: usize = 1 << 14;
 /// to wait for a processor or a collection before it reports the code.
 const TOLD_LATE_NS: u64 = 100_000_000;
 
-/// One piece of one body of a method.
+/// A contiguous piece of a body.
 pub struct Body {
     /// Addresses of the piece.
     pub addresses: Range<usize>,
@@ -55,23 +55,24 @@ pub struct Body {
 }
 
 impl Body {
-    /// The recorded frame of the method.
+    /// The frame of the method, as it is recorded. `place` is the position in the IL.
     pub(super) fn frame(&self, place: Option<IlPlace>) -> StackFrame {
         let (il_offset, il_span) = recorded_place(place);
         StackFrame::Method { function: self.function, il_offset, il_span, tier: self.tier }
     }
 
-    /// Whether the body took over a running frame, whose own body is beneath it on the stack.
+    /// Whether the body took over a running frame (on-stack replacement); the frame of the replaced
+    /// body is then still beneath it on the stack.
     pub(crate) fn took_over(&self) -> bool {
         self.tier == Tier::Osr
     }
 
-    /// Whether the body existed at a time, as long as it is not unloaded.
+    /// Whether the body existed at a time, if it has not been unloaded.
     pub(super) fn is_as_old_as(&self, time_ns: u64) -> bool {
         self.born_ns <= time_ns
     }
 
-    /// Monotonic nanoseconds since which the body exists; 0 where that was not reported.
+    /// Time in monotonic nanoseconds when the body was made; 0 if it was not reported.
     pub(crate) fn born_ns(&self) -> u64 {
         self.born_ns
     }
@@ -81,7 +82,7 @@ impl Body {
         self.id
     }
 
-    /// Beginning of the body that this is a piece of.
+    /// Address at which the body of this piece begins.
     pub(super) fn start(&self) -> usize {
         self.start
     }
@@ -91,8 +92,8 @@ impl Body {
         &self.candidates
     }
 
-    /// Whether the body certainly has no inlined methods: the compiler considered none while the
-    /// agent watched.
+    /// Whether the body certainly contains no inlined methods: the compiler considered none while
+    /// the agent was loaded.
     pub(super) fn holds_no_other(&self) -> bool {
         self.candidates.is_empty() && self.was_watched
     }
@@ -101,7 +102,7 @@ impl Body {
         BodyCode { code: &self.addresses, image, memory: &OwnMemory }
     }
 
-    /// Whether the method is one of the framework's.
+    /// Whether the method belongs to the framework.
     pub fn is_framework(&self) -> bool {
         self.is_framework
     }
@@ -129,13 +130,13 @@ pub(super) struct Bodies {
     images: Images,
     /// Addresses at which the runtime knows no method.
     stubs: HashMap<usize, ()>,
-    /// Whether a new body was found that took over a running frame.
+    /// Whether a new body that took over a running frame was found since this was last reset.
     pub(super) took_over_anew: bool,
     /// Whether the runtime's tiers are off.
     tiers_off: OnceCell<bool>,
     /// Number of bodies so far.
     made: u64,
-    /// Whether the runtime may be asked, because unloads wait.
+    /// Whether the runtime may be asked, because unloads are waiting.
     pub(super) asks: bool,
 }
 
@@ -157,7 +158,7 @@ impl Bodies {
         }
     }
 
-    /// Takes the reports of callbacks. Returns whether any code was unloaded.
+    /// Applies the changes that callbacks reported. Returns whether any code was unloaded.
     pub(super) fn update(&mut self, news: CodeChanges) -> bool {
         let mut is_gone = !news.freed.is_empty() || !news.unloaded.is_empty();
         if !news.bodies.is_empty() || is_gone {
@@ -218,7 +219,7 @@ impl Bodies {
         self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
     }
 
-    /// Whether the runtime may be asked about the method of a body: not if the method may be
+    /// Whether the runtime may be asked about the method of a body. It may not if the method may be
     /// unloaded.
     pub(super) fn may_ask_about(&self, body: &Body) -> bool {
         self.asks && self.is_live(body)
@@ -259,12 +260,13 @@ impl Bodies {
         gone.or_else(told_late).map(Arc::clone)
     }
 
-    /// The bodies that took over running frames.
+    /// The addresses of the bodies that took over running frames.
     pub(super) fn that_took_over(&self) -> impl Iterator<Item = Range<usize>> {
         self.live.values().filter(|body| body.took_over()).map(|body| body.addresses.clone())
     }
 
-    /// Whether an address lies in an image with precompiled code that the runtime has laid out.
+    /// Whether an address lies in an image with precompiled code that the runtime itself laid out
+    /// in memory.
     pub(super) fn is_in_image(&mut self, address: usize) -> bool {
         self.images.around(&self.info, self.feed.loads(), address).is_some()
     }
@@ -455,7 +457,7 @@ impl Bodies {
         (unwind, code)
     }
 
-    /// The layout of a body's frame behind the prolog, where known.
+    /// The layout of a body's frame behind the prolog; `None` if unknown.
     pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.unwind(body).0.frame().map(FrameShape::from_step)
     }
@@ -473,7 +475,7 @@ impl Bodies {
         self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }
 
-    /// The recorded frame, and whether it stays the same.
+    /// The frame as it is recorded, and whether it stays the same.
     pub(super) fn frame(&self, body: &Body, address: usize, is_return: bool) -> (StackFrame, bool) {
         if body.il.get().is_none() && !self.may_ask_about(body) {
             return (body.frame(None), false);

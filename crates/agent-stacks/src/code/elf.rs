@@ -12,22 +12,22 @@ const EH_FRAME: u32 = 0x6474_e550;
 /// Type of a section without bytes in the file.
 const NO_BITS: u32 = 8;
 
-/// A section of the loaded file, with its addresses as the file gives them.
+/// A section of the loaded file. Addresses are those given in the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section {
     pub addresses: Range<u64>,
     pub bytes: Vec<u8>,
 }
 
-/// The parts of a file that are used here.
+/// The parts of an ELF file that are used here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Elf {
-    /// Range of the loaded addresses, as the file gives them.
+    /// Range of the loaded addresses, as given in the file.
     pub loaded: Range<u64>,
     pub text: Range<u64>,
     pub(crate) eh_frame: Option<Section>,
     pub(crate) eh_frame_header: Option<Section>,
-    /// Build id, in hexadecimal digits; empty without one.
+    /// Build id in hexadecimal digits; empty if the file has none.
     pub(crate) build_id: String,
 }
 
@@ -57,7 +57,7 @@ impl Elf {
         Self::read(&File::open(path).ok()?)
     }
 
-    /// Reads an image that is laid out in memory as in its file.
+    /// Reads an image whose layout in memory is the same as in its file.
     pub(crate) fn of_image(bytes: &[u8]) -> Option<Self> {
         Self::read(bytes)
     }
@@ -128,9 +128,9 @@ impl Elf {
 }
 
 impl Elf {
-    /// The function around an address, with file addresses: from its beginning to that of the next
-    /// function. Uses the sorted table before the unwind data. `None` where there is no such table,
-    /// or it has another form than the usual one of linkers.
+    /// The function around an address, from its beginning to the beginning of the next function.
+    /// Addresses are those given in the file. Uses the sorted table of the unwind data. `None` if
+    /// there is no such table, or if it does not have the usual form that linkers write.
     pub(crate) fn function_around(&self, address: u64) -> Option<Range<u64>> {
         self.entry_around(address).map(|(function, _)| function)
     }

@@ -24,18 +24,18 @@ use crate::awaiters::Awaiters;
 use crate::inlined::{Candidates, InlinedMethods, OwnCalls};
 use crate::stacks::code_around;
 
-/// A new body that may be unloaded before its address is looked up: that of a dynamic method, or of
-/// a module that may be unloaded.
+/// A new body that may be unloaded before its address is looked up. It belongs to a dynamic method,
+/// or to a module that may be unloaded.
 #[derive(Clone)]
 pub(super) struct NewBody {
     pub(super) ranges: Vec<CodeRange>,
     pub(super) function: u32,
     pub(super) id: FunctionId,
     pub(super) is_framework: bool,
-    /// The module with which the body is unloaded.
+    /// The module that the body is unloaded with; `None` for a dynamic method.
     pub(super) module: Option<ModuleId>,
     pub(super) origin: Origin,
-    /// The map to the IL, where the runtime may forget it later.
+    /// The map from code to IL, if the runtime may forget it later.
     pub(super) il: Option<Vec<IlRange>>,
     /// Methods that the compiler considered for inlining into the body.
     pub(super) candidates: Candidates,
@@ -64,7 +64,7 @@ struct FeedState {
     collectible: HashSet<ModuleId>,
 }
 
-/// The side of the feed that callbacks use.
+/// The feed, as callbacks use it.
 pub struct CodeFeed {
     info: ProfilerInfo,
     functions: Arc<Functions>,
@@ -78,19 +78,19 @@ pub struct CodeFeed {
     loads: AtomicU64,
 }
 
-/// The feed of the process, once a map of code was requested.
+/// The feed of the process; empty until a map of code is requested.
 #[derive(Default)]
 pub struct SharedCodeFeed(OnceLock<Arc<CodeFeed>>);
 
 impl SharedCodeFeed {
-    /// The feed, if a map was requested.
+    /// The feed, if a map of code was requested.
     pub fn in_use(&self) -> Option<Arc<CodeFeed>> {
         self.0.get().map(Arc::clone)
     }
 
-    /// The feed, created at the first request. Every requester asks the runtime for
-    /// [`CodeFeed::EVENTS`]. `has_changed_code`: methods may have changed code from the load of
-    /// their module on.
+    /// The feed, created at the first request. Every user of the feed must ask the runtime for
+    /// [`CodeFeed::EVENTS`]. `has_changed_code`: instruments may change methods as soon as their
+    /// module is loaded.
     pub fn open(
         &self,
         info: &ProfilerInfo,
@@ -103,7 +103,8 @@ impl SharedCodeFeed {
 }
 
 impl CodeFeed {
-    /// The events that report changes of code. Every owner of a map of code asks for them.
+    /// The events that report changes of code. Every owner of a map of code must ask the runtime
+    /// for them.
     pub const EVENTS: Events =
         Events::JIT_COMPILATION.union(Events::DYNAMIC_FUNCTION_UNLOADS).union(Events::MODULE_LOADS);
 
@@ -132,7 +133,7 @@ impl CodeFeed {
         told.news.len() - 1
     }
 
-    /// Returns all changes that are new to a reader, and forgets them.
+    /// Returns all changes since this reader's last call, and removes them from the feed.
     pub(super) fn take_news(&self, reader: usize) -> CodeChanges {
         std::mem::take(&mut self.told().news[reader])
     }
@@ -142,33 +143,33 @@ impl CodeFeed {
         self.told().news.iter_mut().for_each(news);
     }
 
-    /// Origin of the body that begins at `start`, where it was reported.
+    /// Origin of the body that begins at `start`; `None` if it was not reported.
     pub(super) fn origin(&self, start: usize) -> Option<Origin> {
         self.told().origins.get(start)
     }
 
-    /// Inlined methods.
+    /// The table of inlined methods.
     pub fn inlined(&self) -> &Arc<InlinedMethods> {
         &self.inlined
     }
 
-    /// Awaiters of async methods.
+    /// The table of async methods and their awaiters.
     pub fn awaiters(&self) -> &Arc<Awaiters> {
         &self.awaiters
     }
 
-    /// Unloads of modules.
+    /// The counts of unloads of modules.
     pub(super) fn unloads(&self) -> &Arc<Unloads> {
         &self.unloads
     }
 
-    /// Monotonic nanoseconds of the last beginning or end of a module's unload; 0 for never.
+    /// Time in monotonic nanoseconds at which a module's unload last began or ended; 0 if none did.
     pub(super) fn last_unload_ns(&self) -> u64 {
         self.last_unload_ns.load(Ordering::Acquire)
     }
 
-    /// Number of modules loaded since the feed was created. While it stays the same, there are no
-    /// new modules.
+    /// Number of modules loaded since the feed was created. If it is unchanged, there are no new
+    /// modules.
     pub(super) fn loads(&self) -> u64 {
         self.loads.load(Ordering::Acquire)
     }

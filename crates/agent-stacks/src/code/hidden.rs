@@ -12,8 +12,8 @@ use crate::unwind::BodyStep;
 use crate::unwind::arch::Base;
 
 impl CodeMap {
-    /// What is known about an address at which a body resumes: whether the body hides its return
-    /// address there.
+    /// What is known about `address`, a return address in `body`: whether the body's own return
+    /// address is hidden from frame pointers there.
     pub fn behind(&mut self, body: &Arc<Body>, address: usize) -> CallerReturn {
         let BodyStep { step, is_certain } = self.step(body, address, true);
         let takes_place = body.took_over();
@@ -26,8 +26,8 @@ impl CodeMap {
         }
     }
 
-    /// Answers the open questions of the code that follows frame pointers. Where the runtime may
-    /// not be asked, they stay open.
+    /// Answers the open questions of callbacks that follow frame pointers. Questions for which the
+    /// runtime may not be asked stay open.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
         self.look(|map| {
             if map.questions() == Questions::Asked {

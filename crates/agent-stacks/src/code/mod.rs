@@ -48,15 +48,15 @@ const STALE_NS: u64 = 2_000_000_000;
 /// new, each interval is twice as long as the one before.
 const HASTE_NS: u64 = 50_000_000;
 
-/// What lies at an address.
+/// What kind of code lies at an address.
 #[derive(Clone)]
 pub enum Place {
     /// A compiled method.
     Method(Arc<Body>),
     /// A library, with the index of its module in the recording.
     Native(Arc<Library>, u32),
-    /// Code of the runtime outside of methods: a stub, or an unloaded method. Its offsets have no
-    /// base.
+    /// Code of the runtime outside of methods: a stub, or an unloaded method. Offsets in such code
+    /// have no meaning.
     Stub,
     /// Nothing executable.
     Nowhere,
@@ -75,23 +75,23 @@ impl Place {
 /// How an address came to be known. This says whether code there has run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KnownFrom {
-    /// A thread was interrupted there.
+    /// A thread was interrupted at this address.
     Interrupted,
-    /// A word of a stack looks like the return address of a call there. That may be a coincidence:
+    /// A word on a stack looks like the return address of a call there. That may be a coincidence:
     /// see [`code_owner`](clrscope_agent_base::code_owner).
     Called,
 }
 
-/// Frames at one position of compiled code.
+/// The frames for one position in compiled code, including inlined methods.
 #[derive(Debug, Clone, Copy)]
 pub struct FramesThere {
     /// The frame of the method that owns the code.
     pub frame: StackFrame,
-    /// Methods inlined there, for [`CodeMap::inlined`].
+    /// Methods inlined there; see [`CodeMap::inlined`].
     pub inlined: InlinedFrames,
     /// Whether the inlined methods are known.
     pub inlining: Inlining,
-    /// Whether the answer stays the same.
+    /// Whether the frames for this position stay the same.
     pub lasts: bool,
 }
 
@@ -102,7 +102,7 @@ impl FramesThere {
     }
 }
 
-/// The map.
+/// The map of code.
 pub struct CodeMap {
     feed: Arc<CodeFeed>,
     /// Number of the map among the feed's readers.
@@ -132,8 +132,8 @@ pub struct CodeMap {
     unloads: u64,
 }
 
-/// Lends the map of `owner` for a look in which the runtime may be asked: unloads wait in the
-/// meantime. If there was an unload that the map does not know of, or one is going on, the runtime
+/// Runs `look` with `owner`. Unloads wait in the meantime, so the code map of `owner` may ask the
+/// runtime. If there was an unload that the map does not know of, or one is going on, the runtime
 /// is not asked, and unknown addresses stay unknown. Looks must not be nested.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
@@ -148,8 +148,8 @@ pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnO
 const MOST_PLACES: usize = 1 << 16;
 
 impl CodeMap {
-    /// Creates an empty map, to which callbacks report code from now on through the process's feed.
-    /// `has_changed_code`: methods may have changed code from the load of their module on.
+    /// Creates an empty map. From now on callbacks report code to it through the process's feed.
+    /// `has_changed_code`: instruments may change methods as soon as their module is loaded.
     pub fn new(
         info: &ProfilerInfo,
         functions: &Arc<Functions>,
@@ -177,8 +177,8 @@ impl CodeMap {
         }
     }
 
-    /// Takes the reports of callbacks. Returns whether any code was unloaded, so that earlier
-    /// answers about addresses may be wrong now.
+    /// Applies the changes that callbacks reported. Returns whether any code was unloaded, so that
+    /// earlier answers about addresses may be wrong now.
     pub fn update(&mut self) -> bool {
         // Counted first: the changes may lack anything reported from here on.
         self.unloads = self.feed.unloads().count();
@@ -200,7 +200,7 @@ impl CodeMap {
         has_changed
     }
 
-    /// Whether there was an unload that the map has not been told of.
+    /// Whether there was an unload that the map does not know of yet.
     pub fn is_behind(&self) -> bool {
         self.feed.unloads().count() != self.unloads
     }
@@ -236,7 +236,7 @@ impl CodeMap {
         if may_ask { self.bodies.ask(address, is_image) } else { None }
     }
 
-    /// A look at the map in which the runtime may be asked ([`look`]).
+    /// Runs `look_at` with this map, which may ask the runtime in the meantime; see [`look`].
     pub fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |map| map, look_at)
     }
@@ -260,8 +260,8 @@ impl CodeMap {
         self.feed.last_unload_ns() >= time_ns
     }
 
-    /// Whether an address is a return address, as far as known without reading the list again. For
-    /// words that are mostly addresses by coincidence.
+    /// Whether an address is a return address, as far as known without reading the list of mappings
+    /// again. Meant for words that mostly only look like addresses.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)
@@ -271,7 +271,7 @@ impl CodeMap {
         is_code && self.is_call_before(address) == Some(true)
     }
 
-    /// The function of a library around an address, by the library's unwind data.
+    /// The function of a library around an address, found by the library's unwind data.
     pub(crate) fn native_function(&self, address: usize) -> Option<(&Library, Range<usize>)> {
         let Contents::Library(library) = self.native.at(address)? else { return None };
         let distance = (library.base as u64).wrapping_sub(library.elf.loaded.start);
@@ -305,8 +305,8 @@ impl CodeMap {
         self.place_known(address, KnownFrom::Interrupted, time_ns)
     }
 
-    /// The code of the call that returns to an address, which was on a stack at a time. The return
-    /// address itself belongs to the next instruction.
+    /// The code of the call that returns to an address. The address was on a stack at time
+    /// `time_ns`. The return address itself belongs to the next instruction.
     pub fn place_of_call(&mut self, return_address: usize, time_ns: u64) -> Place {
         self.place_known(return_address.saturating_sub(1), KnownFrom::Called, time_ns)
     }
@@ -356,7 +356,7 @@ impl CodeMap {
         }
     }
 
-    /// The recorded frame for a place. `is_return`: the address is a return address.
+    /// The frame for a place, as it is recorded. `is_return`: the address is a return address.
     pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
         match place {
             Place::Method(body) => {
@@ -415,8 +415,8 @@ impl CodeMap {
         FramesThere { frame: there.at_call(frame), inlined: there.frames, inlining, lasts: true }
     }
 
-    /// The role of a method in asynchronous code, at an address on a stack. `is_return`: a call
-    /// returns there.
+    /// The role of a method in asynchronous code, at an address on a stack. `is_return`: the
+    /// address is a return address.
     pub(crate) fn async_part(&self, body: &Body, address: usize, is_return: bool) -> AsyncPart {
         if !self.bodies.may_ask_about(body) {
             return AsyncPart::Other;
@@ -428,8 +428,8 @@ impl CodeMap {
         }
     }
 
-    /// Registers a body for [`Awaiters::fold`] if it is async code. The body existed after this
-    /// many unloads.
+    /// Registers a body for [`Awaiters::fold`] if it is async code. `unloads` is the number of
+    /// unloads before the body was seen.
     pub fn note_async_code(&mut self, body: &Body, unloads: u64) {
         let may_ask = self.bodies.may_ask_about(body) && unloads == self.unloads;
         if may_ask && self.noted.insert(body.number) {
@@ -437,7 +437,7 @@ impl CodeMap {
         }
     }
 
-    /// Awaiters of async methods.
+    /// The table of async methods and their awaiters.
     pub(crate) fn awaiters(&self) -> &Awaiters {
         self.feed.awaiters()
     }
@@ -475,7 +475,7 @@ impl CodeMap {
         self.bodies.step(body, address, is_return)
     }
 
-    /// The layout of a body's frame behind the prolog, where known.
+    /// The layout of a body's frame behind the prolog; `None` if unknown.
     pub fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.bodies.frame_shape(body)
     }
@@ -495,17 +495,17 @@ impl CodeMap {
         self.bodies.name(body)
     }
 
-    /// A frame of the kernel, at this offset from the kernel's first function.
+    /// A frame of the kernel. `offset` counts in bytes from the kernel's first function.
     pub fn kernel(&mut self, offset: u32) -> StackFrame {
         StackFrame::Native { module: self.special("[kernel]", ModuleKind::Kernel), offset }
     }
 
-    /// Code of methods that took over running frames.
+    /// Addresses of the code of methods that took over running frames.
     pub(crate) fn code_that_took_over(&self) -> impl Iterator<Item = Range<usize>> {
         self.bodies.that_took_over()
     }
 
-    /// Whether such code was found since the last call.
+    /// Whether code that took over running frames was found since the last call.
     pub(crate) fn takes_over_anew(&mut self) -> bool {
         std::mem::take(&mut self.bodies.took_over_anew)
     }

@@ -1,4 +1,4 @@
-//! Native modules and other places with code, by the system's list of mappings.
+//! Native modules and other places with code, found in the system's list of mappings.
 //!
 //! Reads the list and never asks the dynamic loader: a thread may hold the loader's lock for as
 //! long as a constructor runs.
@@ -13,20 +13,20 @@ use clrscope_agent_base::os::process::Mapping;
 
 use super::elf::Elf;
 
-/// Contents of an executable range of addresses.
+/// What an executable range of addresses contains.
 #[derive(Debug, Clone)]
 pub(crate) enum Contents {
     /// A native library, the main executable, or the system's page of functions (vDSO).
     Library(Arc<Library>),
-    /// Code that only the runtime knows: compiled methods and stubs. In images of assemblies,
-    /// methods compiled at build time.
+    /// Code that only the runtime knows: compiled methods and stubs. If `is_image`, an image of an
+    /// assembly with methods compiled at build time.
     Runtime { is_image: bool },
 }
 
 /// A loaded library.
 #[derive(Debug)]
 pub struct Library {
-    /// File name.
+    /// File name of the library.
     pub name: String,
     /// Path of the file, as the process has mapped it.
     pub path: PathBuf,
@@ -53,7 +53,7 @@ impl PartialEq for Contents {
     }
 }
 
-/// The list as it was last read.
+/// The system's list of mappings, as it was last read.
 #[derive(Default)]
 pub(crate) struct NativeMap {
     mapped: Vec<MappedRange>,
@@ -62,7 +62,7 @@ pub(crate) struct NativeMap {
 }
 
 impl NativeMap {
-    /// Reads the system's current list. Returns whether any executable range is gone or has other
+    /// Takes over the current list. Returns whether any executable range is gone or has other
     /// contents.
     pub(super) fn update(&mut self, list: &str) -> bool {
         if self.main.as_os_str().is_empty() {
@@ -102,7 +102,7 @@ impl NativeMap {
         self.mapped.get(after.checked_sub(1)?).filter(|found| found.addresses.contains(&address))
     }
 
-    /// Contents at an address, if the list says that it is executable.
+    /// What an address contains; `None` if the list does not say that the address is executable.
     pub(crate) fn at(&self, address: usize) -> Option<&Contents> {
         self.mapping(address).map(|mapped| &mapped.contents)
     }

@@ -1,17 +1,18 @@
-//! Origins of bodies by start address, in one word each: programs compile half a million methods.
+//! Origins of bodies by start address. Each takes only one word, as programs compile half a million
+//! methods.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 use clrscope_recording::model::Tier;
 
-/// Origin of a body.
+/// How a body was compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// Compiled on a thread that was about to run the method: the first body, or one for a running
     /// loop.
     Foreground,
-    /// Compiled on the runtime's thread for hot methods.
+    /// Compiled on the runtime's thread for hot methods. `first`: it is the method's first body.
     Background { first: bool },
     /// A dynamic method: compiled once, with optimisation.
     Dynamic,
@@ -22,7 +23,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// The tier, if the origin alone determines it.
+    /// The tier of the body, as far as the origin alone determines it.
     pub(super) fn tier(self) -> Tier {
         match self {
             Self::Foreground => Tier::Tier0,
@@ -68,7 +69,7 @@ impl Hash for Entry {
     }
 }
 
-/// The table.
+/// The table of origins.
 #[derive(Debug, Default)]
 pub(super) struct Origins(HashSet<Entry>);
 

@@ -1,4 +1,4 @@
-//! From a call instruction to the called method.
+//! Finds the method that a call instruction calls.
 
 use std::ops::Range;
 
@@ -11,32 +11,32 @@ const MOST_JUMPS: usize = 6;
 /// Most bytes of a body that are searched for calls.
 const MOST_CODE: usize = 16 << 10;
 
-/// Code at an address.
+/// What lies at an address, as far as calls are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeAt<Id = FunctionId> {
     /// Code of a method, which begins at `start`.
     Method {
-        /// The method.
+        /// The method whose code it is.
         method: Id,
-        /// Beginning of its code.
+        /// Beginning of the method's code.
         start: usize,
     },
     /// A piece of code outside of methods, which may pass the call on.
     Piece,
     /// Code of a library.
     Library,
-    /// Not known.
+    /// It is not known what lies there.
     Unknown,
 }
 
-/// The target of a call, as far as its instruction tells.
+/// The target of a call, as far as the instruction tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallTarget<Id = FunctionId> {
-    /// The method.
+    /// The call calls this method.
     Method(Id),
-    /// Certainly not a method.
+    /// The call certainly calls no method.
     Nothing,
-    /// Not known now. The runtime may not have stored the method's address there yet.
+    /// Not known now: the runtime may not have stored the method's address there yet.
     Unknown,
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that the code at an address calls by direct instructions, each once, as far as they
-/// are known now. `code_at` is also asked about addresses to which no call leads: any bytes that
-/// look like a call are taken for one, and many a call was never made.
+/// The methods that code calls by direct instructions, each once, as far as they are known now. Any
+/// bytes that look like a call are taken for a call, so `code_at` is also asked about addresses
+/// that no call leads to.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

@@ -14,20 +14,21 @@ use super::inline_paths::Candidate;
 /// Most bytes of debug information of a body that are kept.
 const MOST_BYTES: usize = 4 << 20;
 
-/// What is known about the calls in the IL of a compiled method itself.
+/// What is known about the calls in the IL of a method that is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum OwnCalls {
     /// The runtime gives the IL, and the module's metadata names the called methods.
     #[default]
     Readable,
-    /// A dynamic method with this number of calls, by tokens that only the runtime can read.
+    /// The method is dynamic, and makes this number of calls. Only the runtime can read their
+    /// tokens.
     Counted(u32),
     /// The IL is not known.
     Unknown,
 }
 
 impl OwnCalls {
-    /// The calls of a dynamic method, given its IL without a header.
+    /// The calls of a dynamic method. The given IL has no header.
     pub(crate) fn of_dynamic(il: &[u8]) -> Self {
         let mut calls = 0;
         for instruction in raw_code(il) {
@@ -103,7 +104,7 @@ struct Tables<Id> {
     dynamic: HashMap<Id, (usize, u32)>,
 }
 
-/// Compilations that the runtime has reported.
+/// Compilations that callbacks have reported.
 pub(crate) struct Compilations<Id = FunctionId>(Mutex<Tables<Id>>);
 
 impl<Id> Default for Compilations<Id> {
@@ -117,13 +118,13 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A compilation begins on this thread.
+    /// To be called when a compilation begins on this thread.
     pub(crate) fn begins(&self, function: Id, own_calls: OwnCalls) {
         let compilation = Compilation { function, own_calls, candidates: Vec::new(), debug: Vec::new() };
         self.tables().compilations.entry(threads::thread_id()).or_default().push(compilation);
     }
 
-    /// The compiler considers a candidate on this thread.
+    /// To be called when the compiler considers a candidate on this thread.
     pub(crate) fn candidate(&self, caller: Id, callee: Id) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());
@@ -133,8 +134,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         }
     }
 
-    /// A piece of a method's debug information was received on this thread, which has just compiled
-    /// the method.
+    /// Takes a piece of a method's debug information, on the thread that has just compiled the
+    /// method.
     pub(super) fn debug(&self, is_of: impl Fn(Id) -> bool, is_first: bool, bytes: &[u8]) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());
@@ -162,14 +163,14 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         ended.map(Compilation::into_candidates).unwrap_or_default()
     }
 
-    /// Keeps the candidates of bodies that begin at these addresses.
+    /// Stores the candidates of bodies that begin at these addresses.
     pub(crate) fn keep(&self, starts: &[usize], candidates: &Candidates<Id>) {
         if !candidates.is_empty() {
             self.tables().bodies.extend(starts.iter().map(|start| (*start, candidates.clone())));
         }
     }
 
-    /// Keeps the candidates of a dynamic method that begins at an address, until the method is
+    /// Stores the candidates of a dynamic method that begins at an address, until the method is
     /// freed.
     pub(crate) fn keep_dynamic(&self, function: Id, start: usize, candidates: &Candidates<Id>) {
         if !candidates.is_empty() {
@@ -184,7 +185,8 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         self.tables().bodies.get(&start).cloned().unwrap_or_default()
     }
 
-    /// Counts a look at a dynamic method. Returns the number of looks including this one.
+    /// Counts an attempt to find inlined methods in a dynamic method. Returns the number of
+    /// attempts so far.
     pub(super) fn tries(&self, function: Id) -> u32 {
         let mut tables = self.tables();
         tables.dynamic.get_mut(&function).map_or(u32::MAX, |(_, tries)| {

@@ -29,7 +29,7 @@ const NUMBER: u32 = !0x8000_0000;
 const PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSES: usize = 200;
 
-/// Listens to the events for [`InlinedMethods`].
+/// Passes the events on to [`InlinedMethods`].
 pub struct DebugEvents {
     info: ProfilerInfo,
     functions: Arc<Functions>,
@@ -40,7 +40,7 @@ pub struct DebugEvents {
 }
 
 impl DebugEvents {
-    /// Asks the session for the events.
+    /// Asks the session for the events about inlined methods.
     pub fn new(
         info: &ProfilerInfo,
         functions: &Arc<Functions>,
@@ -53,7 +53,7 @@ impl DebugEvents {
         Self { info: info.clone(), functions, event_pipe, inlined, has_waited: AtomicBool::new(false) }
     }
 
-    /// The profiler events that this needs.
+    /// The profiler events that receiving these events needs.
     pub fn events(&self) -> Events {
         self.event_pipe.events()
     }

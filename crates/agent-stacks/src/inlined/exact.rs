@@ -1,18 +1,18 @@
-//! Inlined methods by the runtime's own debug information, for `--inlined=exact`.
+//! Finds inlined methods in the runtime's own debug information, for `--inlined=exact`.
 //!
 //! With `DOTNET_RichDebugInfo=1` the compiler keeps the inlining tree of each body and, for
 //! statements of the code, their method and IL offset. The event `JittedMethodRichDebugInfo` has
 //! both (`SendMethodRichDebugInfo` in the runtime's `eventtrace.cpp`).
 //!
-//! The map is as exact as the compiler's statements. The result of an inlined method may be
-//! computed in the statement of its caller, and then counts for the caller. A call in such a
-//! statement is identified by its callee: [`Places::way_to_call`].
+//! The map is as exact as the compiler's statements. If the result of an inlined method is computed
+//! in the statement of its caller, it counts for the caller. A call in such a statement is
+//! identified by its callee: [`Places::way_to_call`].
 //!
 //! Not all code has a statement of its own. A block that begins with values on the stack (behind
 //! `?:` or `??` within an expression) has none until the stack is empty again
-//! (`Compiler::impInitBlockLineInfo` in the runtime's `importer.cpp`). So its code comes under the
-//! statement of another block. If the code runs on from that statement, the block is one that the
-//! statement's IL leads to. Otherwise nothing is known about it.
+//! (`Compiler::impInitBlockLineInfo` in the runtime's `importer.cpp`). So the map assigns the
+//! block's code to the statement of another block. If the code runs on from that statement, the
+//! block is one that the statement's IL leads to. Otherwise nothing is known about it.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -69,17 +69,17 @@ impl IlParts {
     }
 }
 
-/// The result of the search for the path to a call.
+/// The result of a search for the path to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathOutcome<Id = FunctionId> {
-    /// The methods that lead to the call, outermost first.
+    /// The methods that lead to the call, outermost first. No other path is possible.
     Only(Vec<PathMethod<Id>>),
-    /// Several paths are possible, or none is, or the IL of a method can't be read.
+    /// Several paths are possible, or none is; or the IL of a method can't be read.
     Unknown,
 }
 
 impl InlineMap {
-    /// Reads the joined data of the event. `None` where it is invalid.
+    /// Reads the event's data, joined from its pieces. `None` if the data are invalid.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let mut fields = Fields::new(data);
         let counts = (fields.u32()?, fields.u32()?);
@@ -129,7 +129,7 @@ impl<Id: Copy> InlineMap<Id> {
         Some(Self { nodes, statements, has_silent_blocks: OnceLock::new() })
     }
 
-    /// Whether the compiler inlined no method into the body.
+    /// Whether the body contains no inlined method.
     pub(super) fn is_alone(&self) -> bool {
         self.nodes.len() == 1
     }
@@ -203,10 +203,10 @@ impl<M: Methods> Places<'_, M> {
         parts
     }
 
-    /// The methods of the statement at an offset in the body, outermost first, each with the IL
-    /// offset that leads on. Also says whether the list is complete, as no other method was inlined
-    /// into the innermost one there. `None` before the first statement, and where the statement is
-    /// not certain.
+    /// The methods at an offset in the body, outermost first. Each has the IL offset from which the
+    /// next one is called. The flag says whether the list is complete: no other method was inlined
+    /// into the innermost one there. `None` before the first statement, or if the statement is not
+    /// certain.
     pub(super) fn at(&mut self, code: u32) -> Option<(Vec<PathMethod<M::Id>>, bool)> {
         let (statement, parts) = self.statement(code)?;
         let map = self.map;
@@ -214,7 +214,7 @@ impl<M: Methods> Places<'_, M> {
         Some((self.stations(statement.node, statement.il), is_all))
     }
 
-    /// The path to the call at an offset in the body, which leads to a method with these names.
+    /// The path to the call at an offset in the body. The called method has one of these names.
     pub(super) fn way_to_call(&mut self, code: u32, names: &[MethodName]) -> PathOutcome<M::Id> {
         let Some((statement, parts)) = self.statement(code) else { return PathOutcome::Unknown };
         let mut found = Vec::new();

@@ -50,13 +50,13 @@ impl MethodFacts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets all facts, as identifiers may mean other methods from now on.
+    /// Forgets all facts. From now on identifiers may mean other methods.
     pub(super) fn forget(&self) {
         let mut known = self.known();
         *known = KnownFacts { unloads: known.unloads + 1, ..KnownFacts::default() };
     }
 
-    /// A dynamic method was freed, and its identifier may be reused.
+    /// To be called when a dynamic method was freed, as its identifier may be reused.
     pub(super) fn forget_one(&self, method: FunctionId) {
         let mut known = self.known();
         known.calls.remove(&method);
@@ -112,7 +112,7 @@ impl MethodFacts {
         &*self.functions.names().function(&self.info, method).module == CORE
     }
 
-    /// Whether compiled code also calls the method where no IL does.
+    /// Whether compiled code calls the method even where no IL does.
     pub(super) fn is_called_by_compilers(&self, method: FunctionId) -> bool {
         self.remembered(
             |known| &mut known.by_compilers,

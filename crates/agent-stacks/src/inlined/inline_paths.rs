@@ -3,9 +3,9 @@
 //! The runtime reports the candidates that the compiler considered in a compilation, each with the
 //! method that calls it. It does not report which candidates were inlined, nor where their code
 //! lies. But each call instruction of the compiled code stands for one call in the IL of the method
-//! or of a candidate. If only one of these has a call that the instruction may be, then the
-//! candidates that lead there were inlined, or the instruction would not be there. If two have one,
-//! there is no answer.
+//! or of a candidate. If only one of these methods has a call that fits the instruction, then the
+//! candidates that lead there were inlined, or the instruction would not be there. If two methods
+//! have such a call, there is no answer.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -18,31 +18,31 @@ const MOST_STEPS: usize = 4096;
 /// Most methods on a path. The compiler inlines no deeper than 20.
 const DEEPEST: usize = 32;
 
-/// A candidate: its caller, and the candidate itself.
+/// A candidate for inlining, as caller and callee.
 pub(super) type Candidate<Id = FunctionId> = (Id, Id);
 
 /// A call in the IL of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IlCall {
-    /// Offset of the instruction in the method's code, where that is known.
+    /// Offset of the call in the method's IL; `None` if unknown.
     pub(super) offset: Option<u32>,
     pub(super) callee: Callee,
 }
 
-/// The callee of a call.
+/// Which methods a call may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Callee {
-    /// A method with this name.
+    /// A method with this name and form.
     Named(MethodName),
-    /// A delegate with this number of arguments. Its method may take its object as an additional
-    /// argument, or one of the arguments as its object.
+    /// The method of a delegate with this number of arguments. The method may take its object as an
+    /// additional argument, or one of the arguments as its object.
     Delegate(u32),
     /// Any method.
     Any,
 }
 
-/// The features of a method that its overrides share: its simple name, the number of its
-/// parameters, and whether it is an instance method.
+/// What a method has in common with its overrides: the simple name, the number of parameters, and
+/// whether it is an instance method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MethodName {
     pub(super) name: Arc<str>,
@@ -69,7 +69,7 @@ impl MethodName {
 }
 
 impl IlCall {
-    /// Whether the call may be one of a method that has these names.
+    /// Whether this may be a call of a method that has one of these names.
     pub(super) fn may_be_of(&self, names: &[MethodName]) -> bool {
         match &self.callee {
             Callee::Named(own) => names.iter().any(|name| own.may_be(name)),
@@ -90,12 +90,12 @@ fn last_part(name: &str) -> &str {
 /// A jump in the IL of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
-    /// Offset of the jump instruction; `None` where an exception leads to the handler.
+    /// IL offset of the jump instruction; `None` if an exception leads to the target, a handler.
     pub(super) from: Option<u32>,
     pub(super) to: u32,
 }
 
-/// Facts about methods, as a search needs them.
+/// The facts about methods that a search needs.
 pub(super) trait Methods {
     /// Identifier of a method.
     type Id: Copy + Eq + Hash;
@@ -111,12 +111,13 @@ pub(super) trait Methods {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathMethod<Id = FunctionId> {
     pub(super) method: Id,
-    /// Offset of the call that leads on, if the method has only one possible call.
+    /// IL offset of the call of the next method, if only one call in this method is possible.
     pub(super) offset: Option<u32>,
 }
 
 /// Returns the only path from `root` to a call of a method with the names `target`, outermost
-/// first; `None` where there are several or none, or the code of a method on the way can't be read.
+/// first; `None` if there are several paths or none, or if the code of a method on the way can't be
+/// read.
 pub(super) fn only_path<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],

@@ -10,9 +10,9 @@
 //! | `exact` | the map of a body, from that debug information |
 //!
 //! A call instruction says where it leads: to a method's code, or to a stub of the runtime that
-//! passes the call on. `inline_paths` finds out which method's IL contains the call. Nothing says
-//! which method an interrupted instruction belongs to, nor a call by a table of methods: these get
-//! no inlined frames here.
+//! passes the call on. `inline_paths` finds out which method's IL contains the call. Nothing tells
+//! the method of an interrupted instruction, or of a call through a table of methods: these get no
+//! inlined frames here.
 //!
 //! All instruments use this module, and only for return addresses: samples through the map of code,
 //! exceptions and collections in their callbacks. No lock is held while the runtime is asked.
@@ -49,7 +49,7 @@ const MOST_TRIES: u32 = 1 << 16;
 /// Most bytes between a statement and an instruction that are searched.
 const MOST_CODE: usize = 4 << 10;
 
-/// Frames of methods inlined into another one; none by default.
+/// Refers to frames of methods inlined into another one; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct InlinedFrames(u32);
 
@@ -66,14 +66,17 @@ impl InlinedFrames {
 pub(crate) struct InlinedThere {
     /// Methods inlined into the method that owns the code.
     pub frames: InlinedFrames,
-    /// IL offset in that method of the call that leads to them, where it is certain.
+    /// IL offset of the call that leads to the inlined methods, in the method that owns the code;
+    /// `None` if it is not certain.
     pub offset: Option<u32>,
-    /// Whether the thread may be in a further method, inlined into the innermost of them.
+    /// Whether the thread may be in a further method that is inlined into the innermost of
+    /// `frames`.
     pub(crate) may_be_deeper: bool,
 }
 
 impl InlinedThere {
-    /// The frame of the method that owns the code, at that call.
+    /// The frame of the method that owns the code, with its IL offset set to
+    /// [`offset`](Self::offset) if known.
     pub(crate) fn at_call(self, frame: StackFrame) -> StackFrame {
         match (frame, self.offset) {
             (StackFrame::Method { function, tier, .. }, Some(il_offset)) => {
@@ -91,7 +94,7 @@ pub(crate) struct CodeOffset {
     pub start: usize,
     /// Offset of a byte of the instruction.
     pub offset: u32,
-    /// Whether the instruction is a call, and this is its last byte.
+    /// Whether `offset` is that of the last byte of a call.
     pub is_call: bool,
 }
 
@@ -138,12 +141,12 @@ impl Rows {
     }
 }
 
-/// Copies of rows for a thread that needs them all the time.
+/// A copy of the table's rows, for a thread that needs them all the time.
 #[derive(Default)]
 pub(crate) struct KnownRows(Vec<Arc<[StackFrame]>>);
 
 impl KnownRows {
-    /// The frames, innermost first, if they were [copied](InlinedMethods::copy_rows).
+    /// The frames, innermost first; none if they were not [copied](InlinedMethods::copy_rows) yet.
     #[inline]
     pub(crate) fn get(&self, frames: InlinedFrames) -> &[StackFrame] {
         let index = (frames.0 as usize).checked_sub(1);
@@ -179,8 +182,7 @@ impl Methods for CompilationMethods<'_> {
 }
 
 impl InlinedMethods {
-    /// Creates a table without methods. `has_changed_code` says whether the program's code is
-    /// changed.
+    /// Creates a table without methods. `has_changed_code`: instruments change the program's code.
     pub fn new(info: &ProfilerInfo, functions: &Arc<Functions>, has_changed_code: Arc<AtomicBool>) -> Self {
         Self {
             functions: Arc::clone(functions),
@@ -191,7 +193,7 @@ impl InlinedMethods {
         }
     }
 
-    /// Compilations, as callbacks report them.
+    /// The compilations that callbacks have reported.
     pub(crate) fn told(&self) -> &Compilations {
         &self.told
     }
@@ -200,7 +202,7 @@ impl InlinedMethods {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of the runtime's debug information about the method that this thread compiles.
+    /// Takes a piece of the runtime's debug information about the method that this thread compiles.
     /// `is_first`: earlier pieces belong to another body.
     pub(crate) fn debug_information(&self, method: u64, is_first: bool, bytes: &[u8]) {
         self.told.debug(|function| function.as_raw() as u64 == method, is_first, bytes);
@@ -227,9 +229,9 @@ impl InlinedMethods {
     }
 
     /// The methods inlined into `root`, whose body has these candidates, at an instruction of the
-    /// body. Also says whether the answer stays the same. `called` is the target of a call
-    /// instruction, and `None` at any other instruction. `calls` finds all methods that the body's
-    /// code calls. Asks the runtime about new methods.
+    /// body. The flag in the result says whether the answer stays the same. `called` is the target
+    /// of the instruction if it is a call, and `None` otherwise. `calls` finds all methods that the
+    /// body's code calls. Asks the runtime about new methods.
     pub(crate) fn there(
         &self,
         body: (FunctionId, &Candidates),
@@ -359,33 +361,33 @@ impl InlinedMethods {
         self.rows().number(row)
     }
 
-    /// Appends the frames, innermost first, to others.
+    /// Appends these frames to `to`, innermost first.
     pub(crate) fn add_frames(&self, frames: InlinedFrames, to: &mut Vec<StackFrame>) {
         let index = (frames.0 as usize).checked_sub(1);
         to.extend(index.and_then(|index| self.rows().rows.get(index).cloned()).iter().flat_map(|row| row.iter()));
     }
 
-    /// Number of such frames.
+    /// Number of the frames that `frames` refers to.
     pub(crate) fn len(&self, frames: InlinedFrames) -> usize {
         let index = (frames.0 as usize).checked_sub(1);
         index.and_then(|index| self.rows().rows.get(index).map(|row| row.len())).unwrap_or(0)
     }
 
-    /// Copies the rows that are missing in the copies.
+    /// Adds to `copies` all rows that it lacks.
     pub(crate) fn copy_rows(&self, copies: &mut KnownRows) {
         let rows = self.rows();
         let known = copies.0.len();
         copies.0.extend(rows.rows.iter().skip(known).map(Arc::clone));
     }
 
-    /// A module was unloaded. It is not known which methods were its own, and their identifiers and
-    /// addresses may be reused.
+    /// To be called when a module was unloaded. It is not known which methods belonged to it, and
+    /// their identifiers and addresses may be reused.
     pub fn module_unloaded(&self) {
         self.told.forget_bodies();
         self.facts.forget();
     }
 
-    /// A dynamic method was freed, and its identifier and addresses may be reused.
+    /// To be called when a dynamic method was freed, as its identifier and addresses may be reused.
     pub(crate) fn dynamic_unloaded(&self, function: FunctionId) {
         self.told.forget_dynamic(function);
         self.facts.forget_one(function);

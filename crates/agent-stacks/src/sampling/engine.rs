@@ -1,4 +1,4 @@
-//! The engines: perf events of the kernel, and timers with a signal.
+//! The engines that take samples: perf events of the kernel, and timers with a signal.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ pub enum EngineRequest {
     Auto,
     /// Perf events, or timers where perf events are not available.
     Perf,
-    /// Timers.
+    /// Timers that send a signal.
     Timer,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct EngineChoice {
 }
 
 impl Engine {
-    /// The engine that best fulfils the instruments' wishes within the system's limits. Perf events
-    /// are opened for the calling thread and the threads that it starts.
+    /// Chooses the engine that best fulfils the instruments' requests within the system's limits.
+    /// Perf events are opened for the calling thread and the threads that it starts later.
     pub(super) fn choose(sampler: &Sampler, at_launch: bool) -> (Self, EngineChoice) {
         let cpu = sampler.cpu.get();
         let wall = sampler.wall.get();
@@ -81,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// Timers in place of perf events that have turned out to be expensive, with the reason; `None`
-    /// where timers are not available. `kernel`: frames of the kernel were wanted.
+    /// Changes to timers, as perf events have turned out to be expensive (`why`). `None` if timers
+    /// are not available. `kernel`: frames of the kernel were requested.
     pub(super) fn change_to_timers(choice: &EngineChoice, kernel: bool, why: String) -> Option<(Self, EngineChoice)> {
         let mut choice = EngineChoice { interval_ns: choice.interval_ns, why_engine: why, ..EngineChoice::default() };
         Some((Self::timers(&mut choice, kernel)?, choice))
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Open descriptors of the engine.
+    /// File descriptors that the engine has open.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Self::Perf(events) => events.descriptors(),

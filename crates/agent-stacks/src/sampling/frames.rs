@@ -1,4 +1,4 @@
-//! From samples to numbers of stacks in the recording's table.
+//! Turns samples into numbers of stacks in the recording's table.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::code::{CodeMap, Place, look};
 use crate::stacks::table::RecordedStacks;
 use crate::unwind::arch::follows_system_call;
 
-/// From samples to numbers of stacks.
+/// Turns samples into numbers of stacks.
 pub(super) struct Frames {
     sampler: &'static Sampler,
     stacks: &'static RecordedStacks,
@@ -56,7 +56,7 @@ const MOST_CHAINS: usize = 1 << 12;
 /// A stack that was found.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FoundStack {
-    /// The number in the recording; 0 for none.
+    /// Number of the stack in the recording; 0 for none.
     pub(super) number: u32,
     pub(super) is_complete: bool,
     pub(super) touched: FrameMarks,
@@ -80,14 +80,14 @@ impl Frames {
         }
     }
 
-    /// Makes signal handlers copy objects with each sample, with the knowledge from earlier
-    /// samples.
+    /// Makes signal handlers copy objects with each sample. Earlier samples teach them where the
+    /// objects are.
     pub(super) fn copy_objects(&mut self, copies: &'static ObjectCopies) {
         copies.begin(&self.sampler.moves);
         (self.copies, self.followed) = (Some(copies), 0);
     }
 
-    /// Takes the reports of callbacks about loaded and unloaded code.
+    /// Applies the changes of code that callbacks reported.
     pub(super) fn update(&mut self) {
         if self.map.update() {
             self.unwinder.forget();
@@ -106,14 +106,14 @@ impl Frames {
         }
     }
 
-    /// A look at stacks in which the runtime may be asked ([`look`]).
+    /// Runs `look_at` with this value; the runtime may be asked in the meantime ([`look`]).
     pub(super) fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |frames| &mut frames.map, look_at)
     }
 
-    /// The stack of a sample of a running thread. Frames further out than the thread has returned
-    /// since its last sample are unchanged. If the sample holds too little of the stack, the rest
-    /// is read now.
+    /// The stack of a sample of a running thread. Frames that the thread has not returned from
+    /// since its last sample are taken from that sample's stack. If the sample holds too little of
+    /// the stack, the rest is read now.
     pub(super) fn of_running(&mut self, sample: &mut RawSample) -> FoundStack {
         self.look(|frames| frames.find_running(sample))
     }
@@ -332,22 +332,22 @@ impl Frames {
         names.map_or(ThreadState::Waiting, |names| state_by_names(names, stack.touched, is_suspended))
     }
 
-    /// Learns from the stack of a callback about a type which functions load types.
+    /// Takes the stack of a callback about a type, to learn which functions load types.
     pub(super) fn learn_type_load(&mut self, sample: &RawSample) {
         self.look(|frames| frames.unwinder.learn_type_load(&mut frames.map, sample));
     }
 
-    /// Learns from the calling thread's own stack in which code threads start.
+    /// Takes the calling thread's own stack, to learn in which code threads start.
     pub(super) fn learn_start_of_threads(&mut self, sample: &RawSample) {
         self.look(|frames| frames.unwinder.learn_start_of_threads(&mut frames.map, sample));
     }
 
-    /// Whether further stacks of this kind would add nothing.
+    /// Whether more stacks of callbacks about types would teach nothing new.
     pub(super) fn knows_type_loads(&self) -> bool {
         self.unwinder.type_loaders.is_enough()
     }
 
-    /// Only the innermost frame in user mode.
+    /// A stack of only the innermost frame in user mode.
     pub(super) fn of_leaf(&mut self, sample: &RawSample) -> FoundStack {
         let frame = self.look(|frames| {
             let place = frames.map.place_at(sample.registers.ip, sample.time_ns);
@@ -356,7 +356,7 @@ impl Frames {
         FoundStack { number: self.stacks.number_of(&[frame], false), ..FoundStack::default() }
     }
 
-    /// Whether the instruction before is a system call: a signal at this place was due in the
+    /// Whether the sample's instruction follows a system call. If so, the signal became due in the
     /// kernel.
     pub(super) fn follows_system_call(&mut self, sample: &RawSample) -> bool {
         let ip = sample.registers.ip;

@@ -35,17 +35,17 @@ impl RuntimeThreads {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread of the system runs a managed thread from now on.
+    /// To be called when a thread of the system begins to run a managed thread.
     pub(super) fn assigned(&self, thread: ThreadId, os_id: u32) {
         self.known().insert(os_id, thread.as_raw());
     }
 
-    /// A managed thread is gone, and its object with it.
+    /// To be called when a managed thread is gone, together with its object.
     pub(super) fn destroyed(&self, thread: ThreadId) {
         self.known().retain(|_, known| *known != thread.as_raw());
     }
 
-    /// The runtime begins to stop the threads.
+    /// To be called when the runtime begins to stop the threads.
     pub(super) fn stop_begins(&self) {
         self.stopping_ns.store(monotonic_ns(), Ordering::Release);
     }
@@ -59,7 +59,7 @@ impl RuntimeThreads {
     }
 }
 
-/// Finds return addresses that were replaced.
+/// Finds the true return addresses for those that the runtime replaced.
 pub(crate) struct Hijacks {
     threads: &'static RuntimeThreads,
     /// Offset of the true return address in the runtime's object for a thread, once that was
@@ -73,9 +73,9 @@ impl Hijacks {
     }
 
     /// The return address that was at `place` on the stack of a sample's thread, and whether it is
-    /// certain. It comes from the runtime's object for the thread, if that still refers to `place`,
-    /// and otherwise from the current contents of `place`. `is_return_address` says whether a call
-    /// returns to an address.
+    /// certain. The address comes from the runtime's object for the thread, if that object still
+    /// refers to `place`, and otherwise from the current contents of `place`. `is_return_address`
+    /// says whether a call returns to an address.
     pub(super) fn replaced(
         &mut self,
         sample: &RawSample,

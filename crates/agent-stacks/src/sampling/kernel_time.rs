@@ -35,7 +35,8 @@ struct Account {
 }
 
 impl KernelTime {
-    /// Begins with the thread `first` and later ones; `alive` are the existing threads.
+    /// Creates the clocks for the thread `first` and for threads that begin later. Other threads in
+    /// `alive`, which lists all existing threads, are left out.
     pub(super) fn new(interval_ns: u64, first: u32, alive: &[u32]) -> Self {
         let passed_over = alive.iter().copied().filter(|&os_id| os_id != first).collect();
         let mut threads = HashMap::new();
@@ -45,20 +46,20 @@ impl KernelTime {
         Self { interval_ns, passed_over, threads }
     }
 
-    /// Open descriptors.
+    /// File descriptors that this keeps open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.threads.values().map(|account| account.task.descriptor())
     }
 
-    /// A sample of a thread was recorded.
+    /// To be called when a sample of a thread was recorded.
     pub(super) fn sampled(&mut self, os_id: u32, weight_ns: u64) {
         if let Some(account) = self.account(os_id) {
             account.sampled_ns += weight_ns;
         }
     }
 
-    /// Gives each thread's time without samples to `take`, if it is more than a few intervals. Idle
-    /// threads are looked at ever more rarely, unless `is_last`.
+    /// Calls `take` for each thread whose CPU time without samples is more than a few intervals.
+    /// Idle threads are looked at ever more rarely, unless `is_last`.
     pub(super) fn update(&mut self, alive: &[u32], is_last: bool, mut take: impl FnMut(u32, u64)) {
         let slack = SLACK * self.interval_ns;
         for &os_id in alive {

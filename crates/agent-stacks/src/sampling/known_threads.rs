@@ -14,19 +14,20 @@ use super::targets::is_own;
 /// What is known about a thread of the system.
 #[derive(Clone, Copy)]
 pub(super) struct KnownThread {
-    /// The record; `None` for the profiler's own threads, and where the table is full.
+    /// The thread's record; `None` for the profiler's own threads, and if the table of threads is
+    /// full.
     pub(super) record: Option<ThreadRecord>,
     pub(super) is_own: bool,
 }
 
-/// Threads by the system's number.
+/// Threads by the system's thread id.
 pub(super) struct KnownThreads {
     writer: &'static ProcessWriter,
     known: HashMap<u32, KnownThread>,
 }
 
 impl KnownThread {
-    /// The serial number of the record; 0 without one.
+    /// The serial number of the thread's record; 0 if it has none.
     pub(super) fn serial(&self) -> u32 {
         self.record.map_or(0, ThreadRecord::serial)
     }
@@ -47,7 +48,7 @@ impl KnownThreads {
         Self { writer, known: HashMap::new() }
     }
 
-    /// The thread with this number.
+    /// What is known about the thread with this id. A new thread is looked up.
     pub(super) fn with_id(&mut self, os_id: u32) -> KnownThread {
         // The last samples of a thread come after its end, when another thread may already have its
         // number.
@@ -63,7 +64,7 @@ impl KnownThreads {
         known
     }
 
-    /// Notes the end of threads that are gone and did not report their end.
+    /// Notes the end of threads that no longer exist and did not report their end.
     pub(super) fn update(&mut self, alive: &[u32]) {
         self.known.retain(|os_id, known| {
             let is_alive = is_among(alive, *os_id);

@@ -3,8 +3,8 @@
 //! Between two samples a thread seldom returns from more than its innermost calls. A frame is
 //! unchanged as long as its return address is. So a walk can stop when it reaches a frame of the
 //! last stack with the same registers, and the return addresses of all frames further out are
-//! unchanged: these frames are those of the last stack. The cost of walks, and of the search for
-//! stack numbers, is then that of the changed frames only.
+//! unchanged: these frames are those of the last stack. So only changed frames cost time, in walks
+//! and in the search for stack numbers.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -19,7 +19,7 @@ const MOST: usize = 256;
 /// Least number of unchanged return addresses, if a sample does not hold all of them.
 const LEAST: usize = 8;
 
-/// The last stack of a thread: that of its last sample with a complete stack.
+/// The stack of a thread at its last sample with a complete stack.
 #[derive(Debug, Default)]
 pub(super) struct LastStack {
     /// Frames, from the outermost inwards, each with the number of the stack that ends there.
@@ -46,26 +46,26 @@ impl LastStacks {
         self.0.entry(os_id).or_default()
     }
 
-    /// Code was unloaded: remembered stacks may be wrong.
+    /// Forgets all stacks, as code was unloaded and they may be wrong.
     pub(super) fn forget(&mut self) {
         self.0.values_mut().for_each(LastStack::forget);
     }
 }
 
 impl LastStack {
-    /// Forgets the stack, but keeps the memory.
+    /// Forgets the stack, but keeps the allocated memory.
     pub(super) fn forget(&mut self) {
         self.frames.clear();
     }
 
-    /// Frames from the outermost to the one with this index; none once the stack is forgotten.
+    /// Frames from the outermost to the one with this index; empty once the stack is forgotten.
     pub(super) fn frames_to(&self, index: usize) -> &[(WalkedFrame, u32)] {
         self.frames.get(..=index).unwrap_or_default()
     }
 
-    /// Replaces the innermost frames by those of a sample. `fresh` are its frames, innermost first;
-    /// further out are the previous frames up to `joined`. `numbers` belong to the fresh frames,
-    /// from the outermost inwards.
+    /// Replaces the innermost frames. `fresh` are the new frames, innermost first; the previous
+    /// frames from the outermost to `joined` stay. `numbers` are those of the new frames, outermost
+    /// first.
     pub(super) fn replace_innermost(&mut self, joined: Option<usize>, fresh: &[WalkedFrame], numbers: &[u32]) {
         self.frames.truncate(joined.map_or(0, |index| index + 1));
         self.frames.extend(fresh.iter().rev().copied().zip(numbers.iter().copied()));
@@ -99,8 +99,8 @@ impl LastStack {
 }
 
 impl Comparison<'_> {
-    /// The index of the previous frame that a walk has reached with these registers, if everything
-    /// further out is unchanged. Must be called for frames from the innermost outwards.
+    /// The index of the previous frame that has these registers, if everything further out is
+    /// unchanged. Must be called for the frames of a walk from the innermost outwards.
     pub(super) fn joins(&mut self, registers: Registers) -> Option<usize> {
         let frame = |index: usize| self.last.frames[index].0.registers;
         while !self.places.is_empty() && (1..registers.sp).contains(&frame(self.places.end - 1).sp) {

@@ -68,43 +68,43 @@ use crate::stacks::table::{RecordedStacks, SharedStackTable};
 
 pub use engine::EngineRequest;
 
-/// Request of the instrument `cpu`.
+/// What the instrument `cpu` requests.
 pub struct CpuRequest {
-    /// The store for samples.
+    /// The store that receives the samples.
     pub store: EventStore,
     /// CPU time between two samples of a thread, in nanoseconds.
     pub interval_ns: u64,
-    /// The engine that is requested.
+    /// The requested engine.
     pub engine: EngineRequest,
-    /// Whether frames of the kernel are wanted.
+    /// Whether frames of the kernel are recorded.
     pub kernel: bool,
 }
 
-/// Request of the instrument `wall`.
+/// What the instrument `wall` requests.
 pub struct WallRequest {
-    /// The store for samples.
+    /// The store that receives the samples.
     pub store: EventStore,
-    /// Time between two samples of a thread, in nanoseconds.
+    /// Time on the clock between two samples of a thread, in nanoseconds.
     pub interval_ns: u64,
 }
 
-/// The parts of the instruments' start context that the sampler needs.
+/// What the sampler needs from the context in which instruments start.
 pub struct SamplerContext<'a> {
     /// Access to the runtime.
     pub info: &'a ProfilerInfo,
-    /// The recording.
+    /// Writes the recording of this process.
     pub writer: &'static ProcessWriter,
     /// The agent's own thread.
     pub helper: &'a HelperHandle,
-    /// Numbers of stacks in the recording.
+    /// The stack table of the recording.
     pub stacks: &'a SharedStackTable,
-    /// Beginning of the recording, in nanoseconds of the monotonic clock.
+    /// Monotonic time in nanoseconds at which the recording began.
     pub start_ns: u64,
-    /// Makes a map of code.
+    /// Creates a map of code.
     pub code: &'a dyn Fn() -> CodeMap,
 }
 
-/// The sampler, once an instrument has asked for it.
+/// The sampler; empty until an instrument asks for it.
 #[derive(Default)]
 pub struct SharedSampler(OnceLock<&'static Sampler>);
 
@@ -145,9 +145,9 @@ impl SharedSampler {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
-    /// Samples are taken.
+    /// Samples are being taken.
     On,
-    /// Sampling is to stop: the draining thread does that.
+    /// Sampling is about to stop. The draining thread stops it.
     Stopping,
     /// No samples are taken, and all earlier samples are recorded.
     Off,
@@ -258,12 +258,12 @@ impl Sampler {
         let _ = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The task of the helper thread for samples.
+    /// The helper thread's task for this sampler.
     pub fn task(&'static self) -> Box<dyn Task> {
         Box::new(SamplerTask(self))
     }
 
-    /// The task of the helper thread for the table of stacks.
+    /// The helper thread's task for the table of stacks.
     pub fn stacks_task(&self) -> Box<dyn Task> {
         self.stacks.task()
     }

@@ -3,11 +3,11 @@
 //! the sample is processed.
 //!
 //! The handler works with guesses. It searches the interrupted stack for a return address in the
-//! code of an async method that earlier samples have shown. It takes the word at the same distance
-//! from the return address as in those samples for `this`. Then it copies the objects that follow,
-//! as far as the system finds memory there. A copy is trusted only if the later walk of the stack
-//! finds the same `this` in the frame of the resumed method. Then it is read with all checks of a
-//! chain.
+//! code of an async method that earlier samples have shown. It assumes that `this` is at the same
+//! distance from the return address as in those samples. Then it copies the objects that follow, as
+//! far as the system finds memory there. A copy is trusted only if the later walk of the stack
+//! finds the same `this` in the frame of the resumed method. The copy is then read with all checks
+//! of a chain.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ const FIRST_ELEMENT: usize = 2;
 /// Takes the place of an object's address if objects may have moved in the meantime.
 const MOVED: u64 = 1;
 
-/// The data by which the handler finds objects, set by the draining thread.
+/// The data by which the handler finds objects. The draining thread sets them.
 pub(crate) struct ObjectCopies {
     /// Pieces of code of async methods.
     places: Box<[AtomicU64]>,
@@ -62,7 +62,7 @@ pub(crate) struct ObjectCopies {
     moves: AtomicPtr<ObjectMoves>,
 }
 
-/// The start of a handler's copies.
+/// Where a handler's copies begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstObject {
     /// `this` of the async method.
@@ -95,7 +95,7 @@ impl ObjectCopies {
         }
     }
 
-    /// Allows copies of objects only while they have not moved, by these counts.
+    /// Allows copies of objects as long as `moves` shows that no object has moved.
     pub(super) fn begin(&self, moves: &'static ObjectMoves) {
         self.forget();
         self.moves.store(std::ptr::from_ref(moves).cast_mut(), Ordering::Release);
@@ -114,7 +114,7 @@ impl ObjectCopies {
         taken.for_each(|place| place.store(0, Ordering::Relaxed));
     }
 
-    /// Sets the fields by which objects lead to awaiters.
+    /// Sets the fields that lead from objects to awaiters.
     pub(super) fn follow(&self, followed: &FollowedFields) {
         for (place, (class, field)) in self.fields.iter().zip(&followed.others) {
             place.1.store(*field, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl ObjectCopies {
 
     /// Learns where the async method with this code stores `this`: `distance` bytes above the word
     /// below its stack pointer. At a call, that word is the one with the return address. `builder`:
-    /// offset of the method's builder from `this`. For one thread.
+    /// offset of the method's builder from `this`. Only one thread may call this.
     pub(super) fn learn(&self, code: &Range<usize>, at: usize, distance: usize, builder: Option<usize>) {
         let known = ThisPlace { distance, builder: builder.map(|bytes| bytes / 8).filter(|words| *words < 31) };
         if self.place(at) == Some(known) || distance / 8 >= 1 << DISTANCE_BITS || !distance.is_multiple_of(8) {
@@ -169,13 +169,13 @@ impl ObjectCopies {
         unsafe { moves.as_ref() }.and_then(ObjectMoves::unmoved_so_far)
     }
 
-    /// Additional words of a sample with copies.
+    /// Number of words that copies add to a sample.
     pub(crate) const fn words() -> usize {
         MOST_WORDS
     }
 
-    /// Finds an async method on the calling thread's interrupted stack. `word` gives the words of
-    /// that stack from `sp` on; the thread is at `ip`. Async-signal-safe.
+    /// Finds an async method on the calling thread's interrupted stack. `word` gives the word at an
+    /// address of that stack, from `sp` on; the thread was interrupted at `ip`. Async-signal-safe.
     pub(crate) fn find(&self, ip: usize, sp: usize, word: impl Fn(usize) -> Option<usize>) -> Option<FirstObject> {
         if self.task_field.load(Ordering::Acquire) == 0 {
             return None;
@@ -223,7 +223,8 @@ impl ObjectCopies {
     }
 }
 
-/// Decodes the objects that [`ObjectCopies::write`] has written behind a sample with this `this`.
+/// Reads the objects that [`ObjectCopies::write`] has written behind a sample. `this` belongs to
+/// the method at which they begin.
 pub(crate) fn decode(this: usize, words: &[u64], into: &mut CopiedObjects) {
     into.clear();
     for copy in words.chunks(1 + COPIED_WORDS) {

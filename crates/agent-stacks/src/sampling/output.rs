@@ -7,12 +7,12 @@ use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, monotonic_ns}
 /// Bytes of a chunk of samples.
 const CHUNK: usize = 64 << 10;
 
-/// Destination of an instrument's samples.
+/// Where an instrument's samples are written.
 pub(super) struct Output {
     writer: &'static ProcessWriter,
     store: &'static EventStore,
     chunk: Option<Chunk>,
-    /// Nanoseconds of all samples, and number of samples.
+    /// Sum of the nanoseconds of all samples, and their number.
     pub(super) sum_ns: u64,
     pub(super) count: u64,
 }
@@ -22,7 +22,7 @@ impl Output {
         Self { writer, store, chunk: None, sum_ns: 0, count: 0 }
     }
 
-    /// Stores a sample. A sample without room is counted as lost.
+    /// Writes a sample. If there is no room, the sample is counted as lost.
     pub(super) fn write(&mut self, sample: &Sample) {
         let now = monotonic_ns();
         let bytes = sample.to_bytes();

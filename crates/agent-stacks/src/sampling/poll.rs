@@ -1,9 +1,9 @@
 //! States of threads that don't run, from the system's information on them.
 //!
-//! No thread is interrupted, as a signal would end system calls early that otherwise go on (`poll`,
-//! `epoll_wait`, `nanosleep` and `futex` return EINTR whatever the handler's flags). The stack of a
-//! waiting thread does not change, so it is read from outside, once. As long as the thread has not
-//! run since then, one record counts all its samples, and the system is asked ever more rarely.
+//! No thread is interrupted, as a signal would end some system calls early (`poll`, `epoll_wait`,
+//! `nanosleep` and `futex` return EINTR whatever the handler's flags). The stack of a waiting
+//! thread does not change, so it is read from outside, once. As long as the thread has not run
+//! since then, one record counts all its samples, and the system is asked ever more rarely.
 //!
 //! Time on a processor comes from the engine's samples. Time waiting for a processor comes from the
 //! system's sums, and is attributed to the place where the thread was last seen. If a thread ran at
@@ -39,7 +39,7 @@ const SHORT_NS: u64 = 500_000;
 /// Longest time that one record covers.
 const RECORD_NS: u64 = 1_000_000_000;
 
-/// All threads that are looked at.
+/// All threads that are observed.
 pub(super) struct Poll {
     interval_ns: u64,
     start_ns: u64,
@@ -101,7 +101,7 @@ impl Poll {
         Self { interval_ns, start_ns, since_ns: Some(start_ns), watched: HashMap::new(), next_ns: 0 }
     }
 
-    /// Time between two looks at a thread that runs now and then.
+    /// Time between two looks at a thread that runs from time to time.
     pub(super) fn interval(&self) -> Duration {
         Duration::from_nanos(self.interval_ns)
     }
@@ -156,7 +156,8 @@ impl Poll {
         }
     }
 
-    /// A running thread was sampled. One record covers as many samples as make up the interval.
+    /// To be called when a running thread was sampled. One record covers as many samples as fit
+    /// into the interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
         // Samples are taken from the engine later than threads are looked at.
@@ -172,7 +173,7 @@ impl Poll {
         }
     }
 
-    /// Records the remaining time, when recording stops.
+    /// Records the time that is not recorded yet, when recording stops.
     pub(super) fn finish(&mut self, output: &mut Output) {
         for watched in self.watched.values_mut() {
             if let Some(schedule) = watched.task.schedule() {

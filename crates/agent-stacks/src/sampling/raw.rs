@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use crate::awaiters::CopiedObjects;
 use crate::stacks::Mix;
 
-/// Registers that lead to the callers.
+/// The registers by which callers are found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Registers {
     pub(crate) ip: usize,
@@ -15,22 +15,22 @@ pub(crate) struct Registers {
     pub(crate) bp: usize,
 }
 
-/// An unknown frame pointer. Not 0, which is the frame pointer of a thread's first function, the
-/// one without a caller.
+/// Stands for an unknown frame pointer. It is not 0, which is the frame pointer of a thread's first
+/// function, the one without a caller.
 pub(crate) const UNKNOWN_FRAME: usize = 1;
 
-/// A sample.
+/// A sample of a thread, with everything that is needed to find its stack.
 #[derive(Debug, Default)]
 pub(crate) struct RawSample {
-    /// Monotonic nanoseconds.
+    /// Time of the sample in monotonic nanoseconds.
     pub time_ns: u64,
-    /// CPU time that the sample represents.
+    /// CPU time in nanoseconds that the sample represents.
     pub(crate) weight_ns: u64,
-    /// The system's number of the thread.
+    /// The system's id of the thread.
     pub os_id: u32,
     /// Whether the thread was in the kernel.
     pub(crate) in_kernel: bool,
-    /// The registers in user mode; all 0 where they are not known.
+    /// The registers in user mode; all 0 if unknown.
     pub registers: Registers,
     /// Addresses in the kernel, innermost first.
     pub kernel: Vec<usize>,
@@ -39,14 +39,15 @@ pub(crate) struct RawSample {
     /// Frame pointers, each with the return address next to it, in ascending order. The word at a
     /// frame pointer is the next frame pointer, unless [`GAP`] or [`DETOUR`] is set in it.
     pub frames: Vec<(usize, usize)>,
-    /// Words that were read a moment later; see [`read_on`](Self::read_on).
+    /// Words of the stack that were read after the sample was taken; see
+    /// [`read_on`](Self::read_on).
     pub later: LateWords,
-    /// Return addresses found by unknown frame pointers, innermost first. The first entry is the
-    /// interrupted instruction.
+    /// Return addresses of frames whose frame pointers are unknown, innermost first. The first
+    /// entry is the interrupted instruction.
     pub chain: Vec<usize>,
-    /// Objects to which the thread's innermost async method led.
+    /// Copies of the objects that the thread's innermost async method led to.
     pub(super) objects: CopiedObjects,
-    /// Registers of the last caller of the chain, if words that were read later lead on from it.
+    /// Registers of the last caller in `chain`, if words that were read later lead on from there.
     pub rest: Option<Registers>,
 }
 
@@ -83,8 +84,8 @@ impl LateWords {
 /// Bit of a frame pointer in [`RawSample::frames`]: the word at this frame pointer does not lead to
 /// the next one.
 pub(crate) const GAP: usize = 1;
-/// Bit of a frame pointer in [`RawSample::frames`]: the next frame is the one that this frame took
-/// over. The word at this frame pointer leads to the frame after that.
+/// Bit of a frame pointer in [`RawSample::frames`]: this frame took over the next frame. The word
+/// at this frame pointer leads past that frame, to the one behind it.
 pub(crate) const DETOUR: usize = 2;
 const MARKS: usize = GAP | DETOUR;
 /// Bytes before the place where a walk was lost that are compared with the later contents.
@@ -98,7 +99,7 @@ const MOST_COMPARED: usize = 2048;
 const FILTER: usize = 64;
 
 impl RawSample {
-    /// Empties the sample, but keeps its memory.
+    /// Empties the sample, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.registers = Registers::default();
         self.in_kernel = false;
@@ -111,8 +112,8 @@ impl RawSample {
         self.rest = None;
     }
 
-    /// Changes the sample to one of the interrupted code with these registers, further out on the
-    /// same stack. If they are on another stack, nothing is changed.
+    /// Moves the sample to interrupted code further out on the same stack, which had these
+    /// registers. Does nothing if the registers belong to another stack.
     pub(crate) fn interrupted_at(&mut self, registers: Registers) {
         let below = registers.sp.checked_sub(self.registers.sp & !7).map(|bytes| bytes / 8);
         if let Some(words) = below.filter(|&words| words <= self.stack.len()) {
@@ -123,9 +124,9 @@ impl RawSample {
 
     /// Reads more of the stack where a walk was lost for lack of words, with these registers.
     /// `read` copies the thread's stack as it is now, from an address on, and returns the number of
-    /// bytes. Returns whether it is still the same stack. Either the known words from there on, and
-    /// those before, are unchanged. Or callers of the chain are still there, whatever they have
-    /// called since, and [`rest`](Self::rest) leads on from the chain's end.
+    /// bytes. Returns whether the stack is still the same. This is so if the known words there and
+    /// before are unchanged. It is also so if callers of the chain are still there, whatever they
+    /// have called since; then [`rest`](Self::rest) leads on from the chain's end.
     pub(crate) fn read_on(&mut self, lost: Registers, read: impl FnOnce(usize, &mut Vec<u8>)) -> bool {
         let start = lost.sp.saturating_sub(BEFORE).max(self.registers.sp) & !7;
         let mut later = LateWords { start, bytes: std::mem::take(&mut self.later.bytes), ..LateWords::default() };
@@ -200,14 +201,14 @@ impl RawSample {
         found.filter(|_| is_only).map(|(_, frame, registers)| (frame, registers))
     }
 
-    /// The word at an address of the thread's stack, if the sample holds it.
+    /// The word at an address of the thread's stack; `None` if the sample does not hold it.
     pub(super) fn word(&self, address: usize) -> Option<usize> {
         self.word_then(address).or_else(|| self.later.word(address).inspect(|_| self.later.was_asked.set(true)))
     }
 
-    /// Whether [`word`](Self::word) has given a later word since the last call. The thread may have
-    /// returned and called others in the meantime. Words below its stack pointer are unchanged
-    /// then, so the comparison of the stack may prove nothing.
+    /// Whether [`word`](Self::word) has returned a word that was read later, since the last call.
+    /// In the meantime the thread may have returned, and called other functions. That leaves words
+    /// below its stack pointer unchanged, so a comparison of the stack may prove nothing.
     pub(crate) fn took_later(&self) -> bool {
         self.later.was_asked.take()
     }
@@ -248,8 +249,8 @@ impl RawSample {
 
     /// The first place from `start` on that looks like a frame. Either it leads to another frame
     /// further up, and `is_return_address` accepts the return addresses of both. Or it returns to
-    /// the code in which threads start, by `is_start_of_thread`. That code keeps no frame pointers,
-    /// so the saved word leads to no frame.
+    /// the code in which threads start, as `is_start_of_thread` tells. That code keeps no frame
+    /// pointers, so the saved word leads to no frame.
     pub(crate) fn find_frame(
         &self,
         start: usize,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clrscope_agent_base::os::memory::zeroed_words;
 
-/// The ring.
+/// The ring, a buffer of words.
 pub(super) struct Ring {
     words: Box<[AtomicU64]>,
     /// Number of words handed out so far.
@@ -18,7 +18,7 @@ pub(super) struct Ring {
     lost: AtomicU64,
 }
 
-/// Room of a record that is being written.
+/// Reserved room for a record that is being written.
 pub(super) struct Slot<'a> {
     ring: &'a Ring,
     start: u64,
@@ -27,7 +27,8 @@ pub(super) struct Slot<'a> {
 }
 
 impl Ring {
-    /// A ring of this many words, a power of two. The system backs them when they are used.
+    /// Creates a ring of this many words, which must be a power of two. The system backs them when
+    /// they are used.
     pub(super) fn new(words: usize) -> Self {
         assert!(words.is_power_of_two(), "places are found by a mask");
         Self { words: zeroed_words(words), head: AtomicU64::new(0), tail: AtomicU64::new(0), lost: AtomicU64::new(0) }
@@ -37,8 +38,8 @@ impl Ring {
         &self.words[at as usize & (self.words.len() - 1)]
     }
 
-    /// Room for a record of this many words in addition to its length; `None`, which is counted,
-    /// where the ring is full. Async-signal-safe.
+    /// Reserves room for a record of this many words in addition to its length. `None` if the ring
+    /// is full, which is counted. Async-signal-safe.
     pub(super) fn reserve(&self, words: usize) -> Option<Slot<'_>> {
         let words = words as u64 + 1;
         let fits = |head: u64| {
@@ -52,7 +53,8 @@ impl Ring {
         start.ok().map(|start| Slot { ring: self, start, words, next: start.wrapping_add(1) })
     }
 
-    /// Reads the next record into `into`. Returns whether there was one. For one thread.
+    /// Reads the next record into `into`. Returns whether there was one. Only one thread may call
+    /// this.
     pub(super) fn read(&self, into: &mut Vec<u64>) -> bool {
         into.clear();
         let tail = self.tail.load(Ordering::Relaxed);
@@ -66,14 +68,14 @@ impl Ring {
         true
     }
 
-    /// Number of records without room since the last call.
+    /// Number of records for which there was no room since the last call.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
 impl Slot<'_> {
-    /// Appends a word. Words beyond the room are ignored.
+    /// Appends a word to the record. Words beyond the reserved room are ignored.
     pub(super) fn push(&mut self, word: u64) {
         if self.next.wrapping_sub(self.start) < self.words {
             self.ring.word(self.next).store(word, Ordering::Relaxed);

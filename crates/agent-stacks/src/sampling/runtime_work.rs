@@ -17,15 +17,15 @@ use clrscope_recording::writer::monotonic_ns;
 /// draining thread.
 const REMEMBERED: usize = 256;
 
-/// Kind of work of the runtime.
+/// Kind of work that the runtime does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Work {
-    /// Suspends the other threads, and collects once they have stopped.
+    /// The thread suspends the other threads, and collects once they have stopped.
     #[default]
     Collection,
-    /// Suspends the other threads for something else.
+    /// The thread suspends the other threads for something else.
     Suspension,
-    /// Loads a module.
+    /// The thread loads a module.
     ModuleLoad,
 }
 
@@ -43,7 +43,7 @@ struct Span {
 
 const OPEN: u64 = u64::MAX;
 
-/// The last pieces of work.
+/// The most recent work, with its beginnings and ends.
 #[derive(Debug, Clone)]
 pub(super) struct Spans {
     all: [Span; REMEMBERED],
@@ -52,10 +52,10 @@ pub(super) struct Spans {
     changes: u64,
 }
 
-/// Work as callbacks report it.
+/// The runtime's work, as callbacks report it.
 pub(super) struct RuntimeWork(Mutex<Spans>);
 
-/// Times at which objects may have moved. They move only while the runtime has suspended the
+/// Times at which objects may have moved. Objects move only while the runtime has suspended the
 /// program (`SuspendEE` and `RestartEE` in the runtime's `threadsuspend.cpp`).
 #[derive(Debug, Default)]
 pub(super) struct ObjectMoves {
@@ -66,14 +66,14 @@ pub(super) struct ObjectMoves {
 }
 
 impl ObjectMoves {
-    /// The program is suspended, or about to resume.
+    /// To be called when the program was suspended, and when it is about to resume.
     pub(super) fn change(&self) {
         self.last_ns.store(monotonic_ns(), Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The result of a look at objects, with the number of possible moves so far. `None` where
-    /// objects may have moved since `since_ns` or during the look.
+    /// Runs `look`, which looks at objects. Returns its result, with the number of possible moves
+    /// so far. `None` if objects may have moved since `since_ns` or during the look.
     pub(super) fn unmoved<T>(&self, since_ns: u64, look: impl FnOnce() -> T) -> Option<(T, u64)> {
         let before = self.changes.load(Ordering::Acquire);
         if !before.is_multiple_of(2) || self.last_ns.load(Ordering::Acquire) >= since_ns {
@@ -107,26 +107,26 @@ impl RuntimeWork {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling thread begins a piece of work.
+    /// To be called when the calling thread begins work of this kind.
     pub(super) fn begin(&self, work: Work) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().begin(os_id, work, now);
     }
 
-    /// The calling thread has suspended the others.
+    /// To be called when the calling thread has suspended the others.
     pub(super) fn stopped(&self) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, |work| work != Work::ModuleLoad, |span| span.stopped_ns = now);
     }
 
-    /// The calling thread ends the work that it [began](Self::begin); `is_it` says which kinds of
-    /// work that may be.
+    /// To be called when the calling thread ends the work that it [began](Self::begin). `is_it`
+    /// says which kinds of work that may be.
     pub(super) fn end(&self, is_it: impl Fn(Work) -> bool) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, is_it, |span| span.until_ns = now);
     }
 
-    /// Updates a copy.
+    /// Updates `copy` to the current state of this.
     pub(super) fn copy_into(&self, copy: &mut Spans) {
         let spans = self.spans();
         if spans.changes != copy.changes {
@@ -157,7 +157,7 @@ impl Spans {
         &self.all[..self.begun.min(REMEMBERED)]
     }
 
-    /// Activity of the runtime on a thread at a time.
+    /// What the runtime was doing on a thread at a time.
     pub(super) fn activity(&self, os_id: u32, time_ns: u64) -> Activity {
         let is_it = |span: &&Span| span.os_id == os_id && span.from_ns <= time_ns && time_ns < span.until_ns;
         let innermost = self.known().iter().filter(is_it).max_by_key(|span| span.from_ns);

@@ -2,8 +2,8 @@
 //! (`DoStackSnapshot`) is compared with ours. Compiled only with the feature `stops-on-demand`,
 //! which no distributed agent has.
 //!
-//! Both walks are of the same suspended thread. The runtime begins with its own data on the thread,
-//! and ours with the system call in which the thread waits. The words of its stack are copied
+//! Both walks concern the same suspended thread. The runtime's walk begins with its own data on the
+//! thread, ours with the system call in which the thread waits. The words of its stack are copied
 //! before the threads resume. Both walks must give the same methods with the same return addresses,
 //! in the same order.
 
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Most differences that are reported in full.
 const EXAMPLES: usize = 20;
 
-/// Suspensions and their results.
+/// The suspensions made so far, and their results.
 pub(super) struct Stops {
     file: PathBuf,
     next_ns: u64,
@@ -63,7 +63,7 @@ impl Method {
 }
 
 impl Stops {
-    /// Suspensions, if they are requested.
+    /// Prepares suspensions, if they are requested.
     pub(super) fn asked_for() -> Option<Self> {
         let file = std::env::var_os(VARIABLE)?.into();
         Some(Self { file, next_ns: 0, counts: BTreeMap::new(), examples: Vec::new() })
@@ -73,7 +73,7 @@ impl Stops {
         *self.counts.entry(what.to_owned()).or_default() += more;
     }
 
-    /// Suspends the runtime and compares, if the last suspension is long enough ago.
+    /// Suspends the runtime and compares the walks, if the last suspension is long enough ago.
     pub(super) fn round(&mut self, info: &ProfilerInfo, frames: &mut Frames) {
         if monotonic_ns() < self.next_ns {
             return;
@@ -142,7 +142,7 @@ impl Stops {
         }
     }
 
-    /// Writes the results.
+    /// Writes the results of all comparisons.
     pub(super) fn finish(&self) {
         let mut text = String::new();
         for (what, count) in &self.counts {

@@ -1,5 +1,5 @@
-//! Context switches of the program's threads, and whether there are so many that perf events are
-//! too expensive.
+//! Counts context switches of the program's threads, to find out whether perf events are too
+//! expensive.
 //!
 //! A perf event on the CPU clock is a timer of the kernel. The timer is set whenever a thread is
 //! put on a processor, and cleared when the thread is taken off again. On virtual machines both
@@ -14,7 +14,7 @@ const LEAST_NS: u64 = 200_000_000;
 /// Number of consecutive checks that must find too many.
 const LOOKS: u32 = 2;
 
-/// The switches of the process so far.
+/// Counts the switches of the process.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     /// Switches and CPU time at the last check.
@@ -24,8 +24,8 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// Checks the number of switches so far against the CPU time of the process. Returns the
-    /// switches per second of CPU time if these have been too many for a while.
+    /// Compares the number of switches so far with the CPU time of the process. Returns the
+    /// switches per second of CPU time if they have been too many for a while.
     pub(super) fn look(&mut self, switches: u64, cpu_ns: u64) -> Option<u64> {
         let Some((switches_then, cpu_then)) = self.last else {
             self.last = Some((switches, cpu_ns));

@@ -19,7 +19,7 @@ use super::os::timers::Timer;
 /// Most threads whose clocks are read in each round: reading takes a microsecond each.
 const FEW: usize = 32;
 
-/// The threads with a timer.
+/// The threads that have a timer.
 pub(super) struct Targets {
     shared: &'static Shared,
     places: HashMap<u32, ThreadSlot>,
@@ -60,7 +60,7 @@ impl Targets {
         }
     }
 
-    /// Registers the calling thread, whose stack has these bounds.
+    /// Registers the calling thread. `stack` are the bounds of its stack.
     pub(super) fn meet_this(&mut self, stack: Option<Range<usize>>) {
         self.meet(threads::thread_id(), stack, signal::is_blocked_here);
     }
@@ -123,8 +123,8 @@ impl Targets {
         }
     }
 
-    /// The thread's stack pointer was `sp`, perhaps outside of its known stack. Finds out the
-    /// bounds of the stack.
+    /// Finds out the bounds of a thread's stack. The thread's stack pointer was `sp`, perhaps
+    /// outside of the known bounds.
     pub(super) fn find_stack(&mut self, os_id: u32, sp: usize) {
         let Some(&ThreadSlot { index, met_ns, .. }) = self.places.get(&os_id) else { return };
         let target = &self.shared.targets[index];
@@ -151,7 +151,8 @@ impl Targets {
         self.stacks.insert(StackRanges::read()).around(address)
     }
 
-    /// Registers new threads, and drops those that have ended. `is_own`: threads of the profiler.
+    /// Registers new threads, and drops those that have ended. `is_own` tells threads of the
+    /// profiler, which get no timer.
     pub(super) fn update(&mut self, alive: &[u32], is_own: impl Fn(u32) -> bool) {
         let is_new = |os_id: &u32| !self.places.contains_key(os_id) && !self.passed_over.contains(os_id);
         let (own, new): (Vec<u32>, Vec<u32>) = alive.iter().copied().filter(is_new).partition(|&os_id| is_own(os_id));
@@ -185,8 +186,8 @@ impl Targets {
         }
     }
 
-    /// If there are few threads, handles those that block the signal. Called more often than the
-    /// check which threads exist.
+    /// If there are few threads, handles those that block the signal. To be called more often than
+    /// [`update`](Self::update).
     pub(super) fn look_at_few(&mut self) {
         if self.places.len() <= FEW {
             self.follow_masks();

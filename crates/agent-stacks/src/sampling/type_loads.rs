@@ -3,8 +3,8 @@
 //! The runtime's library has no symbols. A pair of callbacks says when a type is loaded, not what
 //! was done for it before. But a loaded type is reported from within the function that loads it. So
 //! the functions that the stacks of all such callbacks have in common, whatever code they come
-//! from, are the runtime's loader. Samples whose stacks contain these functions are about loading
-//! types.
+//! from, are the runtime's loader. Samples whose stacks contain these functions show the load of a
+//! type.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -30,7 +30,7 @@ const LEAST_ENTRIES: usize = 3;
 /// One in this many stacks may have come another way.
 const EXCEPTION: usize = 32;
 
-/// Stacks of callbacks about types.
+/// Collects stacks of callbacks about types.
 pub(super) struct TypeLoads {
     /// Number of stacks to be taken.
     wanted: AtomicUsize,
@@ -45,7 +45,7 @@ impl Default for TypeLoads {
 }
 
 impl TypeLoads {
-    /// A type is being loaded on the calling thread.
+    /// To be called when a type is being loaded on the calling thread.
     pub(super) fn told(&self) {
         let take = |wanted: usize| wanted.checked_sub(1);
         if self.wanted.load(Ordering::Relaxed) == 0
@@ -66,7 +66,7 @@ impl TypeLoads {
     }
 }
 
-/// The known functions of the runtime that load types.
+/// The functions of the runtime that are known to load types.
 #[derive(Debug, Default)]
 pub(super) struct TypeLoaders {
     /// Functions on the stacks seen so far, each with its number of stacks.
@@ -83,13 +83,13 @@ impl TypeLoaders {
         self.functions.iter().any(|function| function.contains(&address))
     }
 
-    /// Whether further stacks would add nothing.
+    /// Whether more stacks would teach nothing new.
     pub(super) fn is_enough(&self) -> bool {
         self.stacks >= MOST
     }
 
-    /// Learns from a callback's stack. `run` has the runtime's functions from the one that calls
-    /// back outwards, up to code outside the runtime.
+    /// Learns from a callback's stack. `run` holds the runtime's functions on it, from the one that
+    /// made the callback outwards, up to code outside the runtime.
     pub(super) fn learn(&mut self, run: &[Range<usize>]) {
         let Some(entry) = run.last() else { return };
         self.stacks += 1;

@@ -3,11 +3,11 @@
 //!
 //! Each frame is unwound with information about its own code. Compiled methods have the unwind
 //! information of the compilers ([`BodyStep`]). Libraries have unwind data in their files, which
-//! the crate `framehop` reads. Code that a signal interrupted has its registers on the stack, put
-//! there by the kernel. Only where all of these fail, a walk goes on by guessing: with the frame
-//! pointer, with the next place that looks like a frame, or with return addresses of unknown
-//! frames. A guessed frame is marked, and so is its sample. Facts about an address are kept, so
-//! that each frame costs one look-up.
+//! the crate `framehop` reads. For code that a signal interrupted, the kernel has put the registers
+//! on the stack. Only if all of these fail, the walk goes on by guessing: with the frame pointer,
+//! with the next place that looks like a frame, or with return addresses of unknown frames. A
+//! guessed frame is marked, and so is its sample. Facts about an address are kept, so that each
+//! frame costs one look-up.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -44,9 +44,9 @@ const MOST_MET: usize = 1 << 17;
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// At the start of the thread.
+    /// The walk reached the start of the thread.
     Complete,
-    /// There are more frames than a stack may have.
+    /// The stack has more frames than may be recorded.
     Cut,
     /// The next frame was not found.
     Lost,
@@ -103,21 +103,21 @@ struct AddressFacts {
 /// The rule that leads from a frame to its caller.
 #[derive(Clone, Copy)]
 enum CallerRule {
-    /// The unwind data of a library.
+    /// By the unwind data of a library.
     Library,
-    /// The unwind information of a method, or the instructions of the function in which threads
-    /// stop when they return.
+    /// By the unwind information of a method, or by the instructions of the function in which
+    /// threads stop when they return.
     Method(BodyStep),
-    /// The code to which signal handlers return: the interrupted code has its registers on the
-    /// stack.
+    /// By the registers that a signal left on the stack: this is the code to which signal handlers
+    /// return.
     Signal,
-    /// The code that ends a thread: its function has no caller.
+    /// None: this is the code that ends a thread, and its function has no caller.
     Start,
-    /// The beginning of a function, to which no call returns: the runtime may have stored it in
-    /// place of a return address.
+    /// The address is the beginning of a function, to which no call returns. The runtime may have
+    /// stored it in place of the true return address.
     Replaced,
-    /// Code of the runtime outside of methods. It usually has no frame, and the return address is
-    /// at the stack pointer.
+    /// By the word at the stack pointer: code of the runtime outside of methods usually has no
+    /// frame.
     Bare,
     /// No rule is known.
     Unknown,
@@ -168,13 +168,13 @@ impl StackUnwinder {
         }
     }
 
-    /// Code was unloaded: facts about addresses may be wrong.
+    /// Forgets facts about addresses, as code was unloaded and they may be wrong.
     pub(super) fn forget(&mut self) {
         self.met.clear();
         self.to_frame_pointers.clear();
     }
 
-    /// Learns from the calling thread's own stack in which code threads start.
+    /// Takes the calling thread's own stack, to learn in which code threads start.
     pub(crate) fn learn_start_of_threads(&mut self, map: &mut CodeMap, sample: &RawSample) {
         self.own = match map.place_at(Self::new as *const () as usize, u64::MAX) {
             Place::Native(library, _) => Some(library.base),
@@ -186,7 +186,8 @@ impl StackUnwinder {
         }
     }
 
-    /// Learns from the stack of a callback about a type which functions of the runtime load types.
+    /// Takes the stack of a callback about a type, to learn which functions of the runtime load
+    /// types.
     pub(super) fn learn_type_load(&mut self, map: &mut CodeMap, sample: &RawSample) {
         self.walk(map, sample, None, OnMissingWords::Guessed);
         let callers = self.walked.iter().skip_while(|walked| walked.marks.agent);
@@ -204,9 +205,10 @@ impl StackUnwinder {
         }
     }
 
-    /// Changes a sample taken at the first instruction of a signal handler to one of the
-    /// interrupted code. Signals that are due together with that of a timer are delivered first. So
-    /// a tick often finds their handlers just begun, which have taken no time.
+    /// Moves a sample that was taken at the first instruction of a signal handler to the
+    /// interrupted code. Other signals that are due together with a timer's signal are delivered
+    /// first, so a tick often finds their handlers just begun. Those handlers have taken no time
+    /// yet.
     pub(super) fn leave_handlers_that_begin(&self, map: &CodeMap, sample: &mut RawSample) {
         let Registers { ip, sp, .. } = sample.registers;
         let returns_to_kernel = self.signal_return.is_some() && sample.word(sp) == self.signal_return;
@@ -219,9 +221,9 @@ impl StackUnwinder {
         }
     }
 
-    /// Walks the stack of a sample, and leaves the frames in [`walked`](Self::walked). A walk that
-    /// reaches a frame of the stack in `last` ends there, and returns the index of the next frame
-    /// in that stack.
+    /// Walks the stack of a sample, and stores the frames in [`walked`](Self::walked). If the walk
+    /// reaches a frame of the stack in `last`, it ends there and returns the index of the next
+    /// frame in that stack.
     pub(super) fn walk(
         &mut self,
         map: &mut CodeMap,
@@ -576,9 +578,9 @@ impl StackUnwinder {
 /// What to do if a sample lacks words of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnMissingWords {
-    /// End the walk: the words are then read from the thread's stack.
+    /// End the walk. The caller then reads the words from the thread's stack.
     ToBeRead,
-    /// Guess.
+    /// Go on by guessing.
     Guessed,
 }
 

@@ -9,33 +9,33 @@ use crate::inlined::InlinedFrames;
 /// A frame of a walked stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkedFrame {
-    /// Registers in the frame. The stack pointer is 0 for a frame from a chain of return addresses.
+    /// Registers of the frame. The stack pointer is 0 for a frame from a chain of return addresses.
     pub(super) registers: Registers,
     pub(super) frame: StackFrame,
-    /// Methods inlined into the frame's method, and called by it.
+    /// Methods inlined into the frame's method that lead to the call there.
     pub(super) inlined: InlinedFrames,
     /// The role of the method in asynchronous code.
     pub(super) part: AsyncPart,
     pub(super) marks: Marks,
 }
 
-/// Marks of a frame, for conclusions about the whole stack.
+/// Properties of a frame, from which conclusions about the whole stack are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
-    /// The just-in-time compiler.
+    /// The frame belongs to the just-in-time compiler.
     pub(super) compiler: bool,
-    /// The library of the collector, if it is separate.
+    /// The frame belongs to the library of the collector, if that is a separate library.
     pub(super) collector: bool,
-    /// The agent.
+    /// The frame belongs to the agent.
     pub(super) agent: bool,
-    /// A function of the runtime that loads types.
+    /// The frame's function is one of the runtime's that load types.
     pub(super) loads_types: bool,
-    /// The program's executable: the runtime's host, or in a single-file program the runtime
-    /// itself.
+    /// The frame belongs to the program's executable: the runtime's host, or in a single-file
+    /// program the runtime itself.
     pub(super) main_program: bool,
-    /// A library other than the runtime and the C library.
+    /// The frame belongs to a library other than the runtime and the C library.
     pub(super) other_library: bool,
-    /// A method; a method outside the framework.
+    /// `method`: the frame is a compiled method. `own_code`: the method is outside the framework.
     pub(super) method: bool,
     pub(super) own_code: bool,
     /// The frame was guessed from its callee.
@@ -44,18 +44,18 @@ pub(super) struct Marks {
     pub(super) inlining: Inlining,
 }
 
-/// Properties of a stack, from the marks of its frames.
+/// Properties of a stack, derived from the marks of its frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FrameMarks {
-    /// The just-in-time compiler.
+    /// The just-in-time compiler is on the stack.
     pub compiler: bool,
-    /// The library of the collector, if it is separate.
+    /// The library of the collector is on the stack, if that is a separate library.
     pub collector: bool,
-    /// The agent: everything that it calls is for the profiler.
+    /// The agent is on the stack. Everything that the agent calls is work for the profiler.
     pub agent: bool,
-    /// The runtime loads a type, without a method that it called for that.
+    /// The runtime loads a type, and has called no method to do so.
     pub(crate) type_load: bool,
-    /// A method outside the framework.
+    /// A method outside the framework is on the stack.
     pub(crate) own_code: bool,
     /// The innermost method called a library other than the runtime.
     pub(crate) called_library: bool,
@@ -63,12 +63,12 @@ pub(crate) struct FrameMarks {
     pub(crate) runtime_alone: bool,
     /// A frame was guessed.
     pub(crate) guessed: bool,
-    /// The least that is known about inlining of any of the methods.
+    /// The least known inlining of any method on the stack.
     pub inlining: Inlining,
 }
 
 impl FrameMarks {
-    /// Combines the marks of a stack's frames, given innermost first.
+    /// Derives the properties of a stack from the marks of its frames, given innermost first.
     pub(super) fn by(marks: impl Iterator<Item = Marks>) -> Self {
         let (mut all, mut in_method) = (Self { runtime_alone: true, ..Self::default() }, false);
         for frame in marks {

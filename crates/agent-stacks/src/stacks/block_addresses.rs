@@ -32,7 +32,7 @@ const COPIES: usize = 16;
 /// at a multiple of 16.
 const FAILED: RangeInclusive<usize> = 144..=160;
 
-/// The part of the stack between a method and its last callee.
+/// A copy of the stack between a method and its last callee.
 #[derive(Debug, Default)]
 pub struct StackGap {
     /// Word above the callee's frame pointer.
@@ -66,16 +66,16 @@ impl StackGap {
         }
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that the copy takes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.words.capacity() * size_of::<usize>()
             + self.copies.capacity() * size_of::<(usize, usize)>()
     }
 
-    /// The address at which the method, or its running block, resumes. `callee` is the layout of
-    /// the callee's frame, if it is a known method. `holds` says whether a call in the method's
-    /// code returns to an address. `None` where the address can't be found.
+    /// The address at which the method, or its running block, resumes; `None` if it can't be found.
+    /// `callee` is the layout of the callee's frame, if the callee is a known method. `holds` says
+    /// whether a call in the method's code returns to an address.
     pub fn address(&self, callee: Option<FrameShape>, holds: impl Fn(usize) -> bool) -> Option<usize> {
         let exact = callee.and_then(|shape| match shape.keeps_frame_pointer {
             true => self.framed,
@@ -84,9 +84,9 @@ impl StackGap {
         exact.filter(|&at| holds(at)).or_else(|| self.copies.iter().map(|(_, at)| *at).find(|&at| holds(at)))
     }
 
-    /// The innermost method's instruction, if it has failed and is not a call. `address` is where
-    /// the method resumes according to the runtime's walk. `holds` says whether an address lies in
-    /// the method's code.
+    /// The instruction of the innermost method, if the instruction failed and is not a call.
+    /// `address` is where the method resumes according to the runtime's walk. `holds` says whether
+    /// an address lies in the method's code.
     ///
     /// For an instruction that failed in the method itself, the runtime leaves the frame pointer
     /// and the address at a fixed place, as a nested call would. In a block the stack pointer is

@@ -1,4 +1,4 @@
-//! From the addresses of a stack to functions and IL offsets, each looked up once.
+//! Turns the addresses of a stack into functions and IL offsets, each looked up once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,23 +18,24 @@ use crate::inlined::{CodeOffset, InlinedFrames, InlinedMethods, InlinedThere};
 use crate::unwind::heaps::CodeHeaps;
 use crate::unwind::{FrameShape, FrameShapes};
 
-/// A frame in its recorded form.
+/// A frame in the form in which it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLocation {
     /// Index of the function in the recording.
     pub function: u32,
-    /// Offset in the method's IL; `None` where the instruction has none.
+    /// Offset in the method's IL; `None` if the instruction has none.
     pub il_offset: Option<u32>,
-    /// Number of possible bytes of IL from there on; see [`IlPlace`].
+    /// Length in bytes of the IL range from `il_offset` on that may contain the instruction; see
+    /// [`IlPlace`].
     pub(crate) il_span: u16,
-    /// Methods inlined into the function that the thread is in.
+    /// Inlined methods within the function that the thread is in.
     pub inlined: InlinedFrames,
     /// The role of the function in asynchronous code.
     pub(crate) part: AsyncPart,
 }
 
 impl CodeLocation {
-    /// A function, at an unknown place.
+    /// A function at an unknown position.
     pub(super) fn of_function(function: u32) -> Self {
         Self { function, il_offset: None, il_span: 0, inlined: InlinedFrames::default(), part: AsyncPart::Other }
     }
@@ -76,7 +77,7 @@ struct Instruction {
     is_return: bool,
 }
 
-/// The locations seen so far.
+/// The locations of the addresses seen so far.
 pub(super) struct CodeLocations {
     known: Mutex<LocationTable>,
     inlined: Arc<InlinedMethods>,
@@ -101,7 +102,7 @@ impl CodeLocations {
         Self { known: Mutex::default(), inlined, awaiters, shapes: FrameShapes::default(), most }
     }
 
-    /// Bytes of the table.
+    /// Bytes of memory that the table takes.
     pub(super) fn own_bytes(&self) -> usize {
         let known = self.known();
         known.locations.capacity() * size_of::<(Instruction, CodeLocation)>()
@@ -112,7 +113,7 @@ impl CodeLocations {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the location of a frame according to the runtime's walk. Asks the runtime about new
+    /// Returns the location of a frame, as the runtime's walk gave it. Asks the runtime about new
     /// addresses.
     pub(super) fn location_of_frame(
         &self,
@@ -123,9 +124,9 @@ impl CodeLocations {
         self.at(info, functions, frame, Instruction { address: frame.address, is_return: true })
     }
 
-    /// The true locations of the frames of the runtime's walk of the calling thread's stack, which
-    /// begins at `start`: for a method in a block, the place where the block resumes. `may_fail`:
-    /// the innermost instruction may have failed.
+    /// The true locations of the frames that the runtime's walk of the calling thread's stack gave.
+    /// For a method in a block, that is the place where the block resumes. The stack begins at
+    /// `start`. `may_fail`: the innermost instruction may have failed.
     pub(super) fn all(
         &self,
         (info, functions): (&ProfilerInfo, &Functions),
@@ -242,7 +243,7 @@ impl CodeLocations {
         (with_inlined(location, there), lasts)
     }
 
-    /// Code was unloaded, and other code may be placed at its addresses.
+    /// To be called when code was unloaded, as other code may be placed at its addresses.
     pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
         known.locations.clear();
@@ -276,7 +277,7 @@ fn with_inlined(location: CodeLocation, there: Option<InlinedThere>) -> CodeLoca
     CodeLocation { il_offset, il_span, inlined: frames, ..location }
 }
 
-/// Offset and span in their recorded form.
+/// IL offset and length of the IL range, in the form in which they are recorded.
 pub(crate) fn recorded_place(place: Option<IlPlace>) -> (Option<u32>, u16) {
     let span = |place: IlPlace| place.span.and_then(|span| u16::try_from(span).ok()).unwrap_or(stack::TO_THE_END);
     place.map_or((None, 0), |place| (Some(place.offset), span(place)))

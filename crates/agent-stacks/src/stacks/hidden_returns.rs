@@ -3,9 +3,9 @@
 //! A short method may have no frame. Then its own return address lies at a fixed distance on the
 //! stack from the address at which the method itself resumes. A body that took over a running frame
 //! (OSR) has that frame above its own. The return address to its caller belongs to that older
-//! frame, and in the usual position is an address of the older body. The frameless code of the
+//! frame; at the usual position is an address of the older body instead. The frameless code of the
 //! runtime that allocates on .NET 10 is a further case. Code that follows only frame pointers
-//! misses these addresses, and takes different stacks for the same.
+//! misses these addresses, and takes different stacks for one.
 //!
 //! There are two sources for what code hides. One is the unwind information of the body
 //! ([`CodeMap::behind`](crate::code::CodeMap::behind)). The other, for callbacks that may request
@@ -43,10 +43,10 @@ const MOST_WORDS: u64 = u64::MAX >> WORDS_AT;
 /// an earlier recording.
 static GENERATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How to find the caller's return address from a return address.
+/// How to find the caller's return address, given a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerReturn {
-    /// Frame pointers lead to it.
+    /// Nothing is hidden: frame pointers lead to it.
     Nothing,
     /// Unwind information gives its position.
     Hidden(HiddenReturn),
@@ -68,18 +68,17 @@ impl CallerReturn {
     }
 }
 
-/// A return address behind which the runtime's walk has found another one that no frame pointer
-/// leads to.
+/// A return address behind which the runtime's walk found another one, hidden from frame pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UncertainReturn {
     pub address: usize,
-    /// Distance between the two, if no other code is known to be between them.
+    /// Distance between the two in bytes; `None` if other known code is between them.
     pub bytes: Option<usize>,
-    /// Monotonic nanoseconds when they were on a stack.
+    /// Time in monotonic nanoseconds when both were on a stack.
     pub time_ns: u64,
 }
 
-/// The table of everything that is known.
+/// The table of all known hidden return addresses.
 pub struct HiddenReturns {
     places: Box<[AtomicU64]>,
     /// Number of used entries.
@@ -101,19 +100,20 @@ fn next_generation() -> u64 {
 }
 
 impl HiddenReturns {
-    /// A number that changes with each change to the table. To be read before the table is.
+    /// A number that changes whenever the table changes. Read it before the table.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// What is known about a return address. Nothing is hidden behind an unknown one.
+    /// What is known about a return address. For an unknown one, the answer is that nothing is
+    /// hidden.
     #[inline]
     pub fn behind(&self, address: usize) -> CallerReturn {
         self.entry(address).map_or(CallerReturn::Nothing, told)
     }
 
-    /// The return address hidden behind another one, where known.
+    /// Where the return address hidden behind another one lies; `None` if unknown.
     #[inline]
     pub fn hidden_behind(&self, address: usize) -> Option<HiddenReturn> {
         self.behind(address).hidden()
@@ -172,10 +172,10 @@ impl HiddenReturns {
         self.generation.store(next_generation(), Ordering::Release);
     }
 
-    /// Compares `most` return addresses that frame pointers lead to on the calling thread's stack,
-    /// from `frame` on, with those of the runtime's own walk of a moment ago. Each of the latter is
-    /// given as position and address. Stores which addresses hide others. Returns whether there was
-    /// room. For callbacks.
+    /// Compares two views of the calling thread's stack: at most `most` return addresses that frame
+    /// pointers lead to, from `frame` on, and those of the runtime's own walk of a moment ago. The
+    /// runtime's are given as position and address. Stores which addresses hide others. Returns
+    /// whether there was room. For callbacks.
     pub fn compare(
         &self,
         stack: CurrentStack,
@@ -240,12 +240,13 @@ impl HiddenReturns {
         self.entry(address).is_none_or(|entry| matches!(told(entry), CallerReturn::Seen(_)))
     }
 
-    /// Whether there are open questions.
+    /// Whether there are open questions for [`settle`](Self::settle).
     pub fn has_doubts(&self) -> bool {
         !self.doubts().is_empty()
     }
 
-    /// Answers the open questions, as far as `answer` can. For the thread that looks addresses up.
+    /// Answers the open questions, as far as `answer` can. To be called on the thread that looks up
+    /// addresses.
     pub(crate) fn settle(&self, mut answer: impl FnMut(UncertainReturn) -> CallerReturn) {
         let waiting = self.doubts().clone();
         for doubt in waiting {
@@ -259,7 +260,7 @@ impl HiddenReturns {
         }
     }
 
-    /// Bytes of memory of the table.
+    /// Bytes of memory that the table takes.
     pub fn own_bytes(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed).saturating_mul(PAGE);
         taken.min(size_of_val(&*self.places)) as u64

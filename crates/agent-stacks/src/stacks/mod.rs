@@ -54,7 +54,7 @@ use unwind_training::{RuleUpdate, RuntimeWalk, Training};
 use crate::awaiters::{Awaiters, Chain, Questions, Resumed, ResumedSearch};
 use crate::inlined::InlinedMethods;
 
-/// A hash of addresses, with a further address added.
+/// Adds an address to a hash of addresses.
 #[inline]
 pub fn mix_address(mixed: u64, address: usize) -> u64 {
     let mut mix = Mix::after(mixed);
@@ -71,38 +71,38 @@ const UNLOADS_OF_ONE: u64 = 1 << 40;
 /// How stacks are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walk {
-    /// With known rules for the frames, and by the runtime where these are not enough.
+    /// By known rules for the frames, and by the runtime if the rules are not enough.
     Frames,
     /// Always by the runtime.
     Snapshot,
-    /// Both ways, with a comparison.
+    /// Both ways, and the results are compared.
     Check,
 }
 
-/// What an instrument wants of stacks.
+/// How an instrument wants its stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
-    /// Number of innermost frames kept of a stack; 0 for no stacks.
+    /// Number of innermost frames that are kept of a stack; 0 for no stacks.
     pub frames: usize,
     /// How to walk the stacks.
     pub walk: Walk,
-    /// Whether frame pointers are wanted, which only the runtime knows.
+    /// Whether frame pointers are needed, which only the runtime's walk gives.
     pub frame_pointers: bool,
-    /// Most stacks, and most addresses, that are remembered at a time.
+    /// Most stacks that are remembered at a time; also the most addresses.
     pub remembered: usize,
 }
 
-/// Most stacks that are remembered by default.
+/// How many stacks are remembered by default.
 pub const REMEMBERED: usize = MOST;
-/// Bytes of memory for a stack and an address, in tables that may be half empty.
+/// Bytes of memory for a remembered stack and an address. Tables may be half empty.
 pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
 
 /// A frame of the calling thread's stack, as the runtime walked it.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkedFrame {
-    /// Place in the program's code.
+    /// The function and the position in it.
     pub location: CodeLocation,
-    /// Number of frames of the recorded stack that are further in.
+    /// Number of frames of the recorded stack that are further in than this one.
     pub position: usize,
     /// The frame pointer, if it was requested.
     pub frame_pointer: Option<usize>,
@@ -163,11 +163,11 @@ impl Sum {
 }
 
 impl CallStacks {
-    /// Creates stacks that are stored in `recorded`, including the methods of `inlined` and, where
-    /// they exist, the awaiters.
+    /// Creates stacks that are stored in `recorded`. They include inlined methods, from `inlined`,
+    /// and awaiters.
     ///
     /// # Errors
-    /// A message: the process has no thread key left.
+    /// A message for the user: the process has no thread key left.
     pub fn new(
         options: StackOptions,
         info: &ProfilerInfo,
@@ -197,8 +197,8 @@ impl CallStacks {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code was unloaded, and other code may be placed at its addresses. Call this for each module
-    /// and dynamic method that unloads.
+    /// To be called for each module and dynamic method that unloads, as other code may be placed at
+    /// its addresses.
     pub fn code_unloaded(&self) {
         self.locations.code_unloaded();
         let mut known = self.known_mut();
@@ -206,18 +206,18 @@ impl CallStacks {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The outcome of [`Walk::Check`] as text, if it was requested.
+    /// The result of [`Walk::Check`] as text; `None` if it was not requested.
     pub fn comparison(&self) -> Option<String> {
         (self.options.walk == Walk::Check).then(|| self.comparison.in_words())
     }
 
-    /// Bytes of memory for remembered stacks.
+    /// Bytes of memory that remembered stacks take.
     pub fn own_bytes(&self) -> u64 {
         let stacks = self.known().numbers.capacity() * 2 * size_of::<u64>();
         (stacks + self.locations.own_bytes()) as u64
     }
 
-    /// Task of the helper thread for stacks.
+    /// Task of the helper thread that serves these stacks.
     pub fn task(&self) -> Box<dyn Task> {
         Box::new(StackTask { table: self.recorded.task(), awaiters: Arc::clone(&self.awaiters) })
     }
@@ -264,8 +264,8 @@ impl CallStacks {
         self.asked(None, NativeFrame::new(0))
     }
 
-    /// The number of a stack with a single method and unknown awaiters, given the method's index
-    /// and IL offset. 0 once recording has ended.
+    /// The number of a stack that has only one method, whose awaiters are unknown. `at` holds the
+    /// method's index and IL offset. 0 once recording has ended.
     pub fn number_alone(&self, at: (u32, u32)) -> u32 {
         self.number(&[at_await(at)], false, Some(&Chain::default()))
     }

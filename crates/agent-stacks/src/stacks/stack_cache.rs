@@ -12,12 +12,12 @@ use crate::awaiters::Resumed;
 /// Stacks that are remembered per thread. A power of two.
 const STACKS: usize = 8;
 
-/// The threads' last stacks.
+/// The last stacks of each thread.
 pub(super) struct StackCache(ThreadOwn<[CachedWalk; STACKS]>);
 
 static OWN: ThreadOwnPool<[CachedWalk; STACKS]> = ThreadOwnPool::nothing();
 
-/// The recording is over, and its stacks are no longer used.
+/// Drops the stacks when the recording is over.
 pub fn let_go() {
     OWN.give_back_all();
 }
@@ -25,10 +25,10 @@ pub fn let_go() {
 /// A stored stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StoredStack {
-    /// Its number, if no method was resumed on it.
+    /// Number of the stack, if no method was resumed on it.
     pub(super) number: u32,
-    /// The method that was resumed on it, with the stack's hash: the method's awaiters may differ
-    /// each time.
+    /// The method that was resumed on the stack, with the stack's hash: the method's awaiters may
+    /// differ each time.
     pub(super) resumed: Option<(Resumed, u64)>,
 }
 

@@ -12,7 +12,7 @@ use clrscope_recording::writer::{ProcessWriter, StackTable, monotonic_ns};
 use super::code_locations::CodeLocation;
 use crate::awaiters::Chain;
 
-/// The table, once an instrument has asked for it.
+/// The table; empty until an instrument asks for it.
 #[derive(Default, Clone)]
 pub struct SharedStackTable(Arc<OnceLock<&'static RecordedStacks>>);
 
@@ -35,7 +35,7 @@ impl SharedStackTable {
     }
 }
 
-/// Numbers of recorded stacks.
+/// The recorded stacks, by their numbers.
 pub struct RecordedStacks {
     writer: &'static ProcessWriter,
     table: StackTable,
@@ -44,8 +44,9 @@ pub struct RecordedStacks {
 
 impl RecordedStacks {
     /// The number of the stack with these frames, innermost first. A new stack is stored. 0 for a
-    /// stack without frames, once recording has ended, and where there is no room, which is
-    /// counted. Allocates, and waits if the helper thread is behind: for callbacks, not for hooks.
+    /// stack without frames, once recording has ended, or if there is no room, which is counted.
+    /// Allocates, and waits if the helper thread is behind; so it may be called in callbacks, but
+    /// not in hooks.
     pub fn number(&self, frames: &[StackFrame], cut: bool) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -59,7 +60,7 @@ impl RecordedStacks {
         self.patiently(|| self.table.intern(frames, cut))
     }
 
-    /// Like [`number`](Self::number), for the stack together with a chain of awaiters.
+    /// Like [`number`](Self::number), for a stack with a chain of awaiters.
     pub(crate) fn number_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         if hooks::is_stopped() {
             return 0;
@@ -67,7 +68,7 @@ impl RecordedStacks {
         self.number_of_awaited(frames, cut, chain)
     }
 
-    /// Like [`number_of`](Self::number_of), for the stack together with a chain of awaiters.
+    /// Like [`number_of`](Self::number_of), for a stack with a chain of awaiters.
     pub fn number_of_awaited(&self, frames: &[StackFrame], cut: bool, chain: &Chain) -> u32 {
         let awaiters = AwaiterChain { frames: &chain.frames(), end: chain.end };
         self.patiently(|| self.table.intern_awaited(frames, cut, awaiters))

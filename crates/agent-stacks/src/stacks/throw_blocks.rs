@@ -1,4 +1,4 @@
-//! Blocks that throw for failed checks of a method.
+//! Blocks of a method that throw when one of its checks fails.
 //!
 //! In optimised code all checks of one kind in a region (array bounds, overflows) jump to one
 //! block. The block calls the runtime's helper, and the compiler maps it to no IL (the runtime's
@@ -14,9 +14,9 @@ const MOST_CODE: usize = 64 << 10;
 /// Bytes behind a call that are searched for the trap at the end of such blocks.
 const BEHIND: usize = 64;
 
-/// The IL range of all checks whose failure runs the call that returns to `return_address`. `None`
-/// if the call is in no such block of the code with these pieces and this map, or if the statement
-/// of a check is unknown.
+/// The IL range of all checks whose failure runs the call that returns to `return_address`.
+/// `pieces` and `map` belong to the method's code. `None` if the call is not in a block that throws
+/// for checks, or if the statement of a check is unknown.
 pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_address: usize) -> Option<IlPlace> {
     let pieces: Vec<(CodeRange, Vec<u8>)> =
         pieces.iter().map(|piece| Some((*piece, code_of(piece)?))).collect::<Option<_>>()?;

@@ -22,10 +22,10 @@ const END_FRAMES: usize = 6;
 /// The kind of code at a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodeKind {
-    /// Code of the runtime, or its managed helpers: the frame pointer leads on.
+    /// Code of the runtime, or its managed helpers. The frame pointer leads to the caller.
     Runtime,
-    /// A stub of the runtime that keeps no frame pointer, with the number of bytes from the end of
-    /// its callee's frame.
+    /// A stub of the runtime that keeps no frame pointer. Its frame has this many bytes, from the
+    /// end of its callee's frame.
     Stub(usize),
     /// A method whose frame has this many bytes.
     Method { bytes: usize, keeps_frame_pointer: bool, location: CodeLocation },
@@ -37,9 +37,9 @@ pub(super) enum CodeKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnwindRule {
     pub(super) kind: CodeKind,
-    /// Whether the rule has led to the same next frame as the runtime's walk.
+    /// Whether the rule is confirmed: it has led to the same next frame as the runtime's walk.
     pub(super) sure: bool,
-    /// Number of times that the rule led elsewhere.
+    /// How often the rule led to another frame than the runtime's walk.
     pub(super) failed: u8,
 }
 
@@ -49,7 +49,7 @@ impl UnwindRule {
     }
 }
 
-/// All rules. They depend on addresses, and are forgotten when code is unloaded.
+/// All rules. Rules depend on addresses, and are forgotten when code is unloaded.
 #[derive(Default)]
 pub(super) struct UnwindRules {
     pub(super) addresses: HashMap<usize, UnwindRule, BuildHasherDefault<Mix>>,
@@ -57,16 +57,16 @@ pub(super) struct UnwindRules {
     pub(super) ends: HashSet<u64, BuildHasherDefault<Mix>>,
 }
 
-/// The rules that a walk follows.
+/// Which rules a walk may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Sure rules only.
+    /// Only rules that are confirmed.
     Sure,
     /// All rules, for training.
     All,
 }
 
-/// Words of the calling thread's stack, as a walk reads them.
+/// Reads words of the calling thread's stack, for a walk.
 pub(super) trait Words {
     /// See [`CurrentStack::word`].
     fn word(&mut self, address: usize) -> Option<usize>;
@@ -79,7 +79,7 @@ impl Words for CurrentStack {
     }
 }
 
-/// Keeps the words that it reads.
+/// Remembers the words that a walk reads.
 pub(super) struct NotedWords<'a>(pub(super) CurrentStack, pub(super) &'a mut StackWords);
 
 impl Words for NotedWords<'_> {
@@ -89,15 +89,15 @@ impl Words for NotedWords<'_> {
     }
 }
 
-/// Outcome of a walk.
+/// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The walk reached the outermost method.
     Whole,
     /// The walk reached the limit, and there are more methods.
     Cut,
-    /// The walk reached something unknown. If methods were seen before, it gives the return
-    /// address, and the stack pointer with which that was called.
+    /// The walk reached something unknown. If it has passed methods before, the value holds the
+    /// unknown return address and the stack pointer there.
     Lost(Option<(usize, usize)>),
 }
 
@@ -138,9 +138,9 @@ impl UnwindRules {
         None
     }
 
-    /// Walks from the innermost method outwards, at most `limit` methods. `visit` gets each
-    /// method's address, stack pointer and place. `on_the_way` gets the addresses of the runtime's
-    /// code before them.
+    /// Walks from the innermost method outwards, at most `limit` methods. `visit` is called with
+    /// the address, stack pointer and place of each method, `on_the_way` with the addresses of the
+    /// runtime's code before the innermost method.
     pub(super) fn walk(
         &self,
         mut stack: impl Words,
@@ -176,10 +176,10 @@ impl UnwindRules {
     }
 }
 
-/// Identifies a position on a thread's stack at which native code called a method, by the addresses
-/// and positions of the frames beyond. Equal frames mean equal callers. So if no managed code was
-/// beyond them once, there is none now. `None` where the frames can't be followed. `sp` is the
-/// caller's stack pointer after the return.
+/// Identifies a position on a thread's stack at which native code called a method, by a hash of the
+/// addresses and positions of the frames further out. Equal frames mean equal callers: if there was
+/// no managed code further out once, there is none now. `None` if the frames can't be followed.
+/// `sp` is the caller's stack pointer after the return.
 pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) -> Option<u64> {
     let mut mix = Mix::default();
     mix.write_usize(address);
@@ -206,7 +206,7 @@ pub(super) fn end_of_stack(stack: &mut impl Words, address: usize, sp: usize) ->
 pub struct Mix(u64);
 
 impl Mix {
-    /// Continues the hash of another one.
+    /// A hasher that continues from the hash `mixed`.
     pub(crate) fn after(mixed: u64) -> Self {
         Self(mixed)
     }

@@ -1,4 +1,4 @@
-//! From the runtime's own walk of a stack to rules that lead to the same frames.
+//! Derives rules from the runtime's own walk of a stack, so that they lead to the same frames.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, library_of};
 use clr_profiler::{FunctionId, NameCache, ProfilerInfo, StackFrame};
@@ -29,7 +29,7 @@ pub(super) struct RuntimeWalk<'a> {
     pub(super) cut: bool,
 }
 
-/// Input of training. The runtime is queried without holding the lock on the rules.
+/// What rules are trained with. The runtime is queried without holding the lock on the rules.
 pub(super) struct Training<'a> {
     pub(super) info: &'a ProfilerInfo,
     pub(super) names: &'a NameCache,
@@ -38,7 +38,7 @@ pub(super) struct Training<'a> {
     pub(super) frame: NativeFrame,
 }
 
-/// A walk with rules that are not all sure.
+/// The result of a walk that also uses rules which are not confirmed.
 pub(super) struct Trial {
     way: Vec<usize>,
     /// Address and stack pointer of each method.
@@ -49,14 +49,14 @@ pub(super) struct Trial {
 /// The runtime's next step after the last correct method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A method, by its address and, where the runtime gives it, its stack pointer.
+    /// A method, with its address and, if the runtime gives it, its stack pointer.
     Method(usize, Option<usize>),
     Nothing,
-    /// The runtime's walk was stopped before.
+    /// Unknown, as the runtime's walk was stopped before.
     Unknown,
 }
 
-/// Changes to be made to the unwind rules.
+/// Changes to the unwind rules that are still to be made.
 #[derive(Default)]
 pub(super) struct RuleUpdate {
     add: Vec<(usize, CodeKind)>,
@@ -69,7 +69,7 @@ pub(super) struct RuleUpdate {
 }
 
 impl RuleUpdate {
-    /// Makes the changes.
+    /// Makes the changes in `rules`.
     pub(super) fn apply(self, rules: &mut UnwindRules) {
         if rules.addresses.len() >= MOST || rules.ends.len() >= MOST {
             rules.clear();
@@ -112,7 +112,7 @@ fn doubt(rules: &mut UnwindRules, address: usize) {
 }
 
 impl Training<'_> {
-    /// The rules that `known` lacks to find the innermost method and its callers.
+    /// The rules that are missing in `known` to find the innermost method and its callers.
     pub(super) fn missing(&self, seen: &RuntimeWalk<'_>, known: impl Fn(usize) -> Option<CodeKind>) -> RuleUpdate {
         let mut lesson = RuleUpdate::default();
         for (frame, location) in seen.frames {
@@ -188,7 +188,7 @@ impl Training<'_> {
         self.names.function(self.info, function).name.starts_with(THROWING)
     }
 
-    /// Walks with all rules, sure or not.
+    /// Walks with all rules, confirmed or not.
     pub(super) fn trial(&self, seen: &RuntimeWalk<'_>, rules: &UnwindRules) -> Trial {
         let (mut way, mut walked) = (Vec::new(), Vec::new());
         let outcome = rules.walk(
@@ -203,7 +203,7 @@ impl Training<'_> {
     }
 
     /// Compares the walk with the runtime's walk. Rules that led to the same frames are trusted
-    /// from now on. `is_end` knows ends of stacks.
+    /// from now on. `is_end` says whether a position is a known end of a stack.
     pub(super) fn compare(&self, seen: &RuntimeWalk<'_>, trial: &Trial, is_end: impl Fn(u64) -> bool) -> RuleUpdate {
         let mut lesson = RuleUpdate::default();
         if let (Some(&(address, sp)), Some((first, _))) = (trial.walked.first(), seen.frames.first())

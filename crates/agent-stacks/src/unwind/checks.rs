@@ -2,9 +2,9 @@
 //!
 //! One source is the effect of the code itself on the stack: a disassembler follows its
 //! instructions from the entry along all branches, without any unwind information. The other source
-//! is another unwinder for the same unwind information (Mozilla's crate `pe-unwind-info`), used at
-//! each place after a prolog that is in no epilog: it takes every jump for the end of an epilog,
-//! and does not know the operation that the runtime has added. The bodies are those of the
+//! is another unwinder for the same unwind information (Mozilla's crate `pe-unwind-info`). It is
+//! used only after prologs and outside of epilogs, as it takes every jump for the end of an epilog.
+//! It does not know the operation that the runtime has added. The bodies are those of the
 //! framework's precompiled images, and those that the runtime has compiled in a program that runs
 //! without us, found by the runtime's own list of code.
 
@@ -36,10 +36,10 @@ struct Frame {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FramePointer {
-    /// The caller's frame pointer, unchanged.
+    /// The frame pointer of the caller, unchanged.
     Callers,
     At(i64),
-    /// Another value: that of another method, in handler blocks.
+    /// Another value: in handler blocks, that of another method.
     Other,
 }
 

@@ -13,8 +13,8 @@ use super::tables::{BodyCode, BodyStep, BodyUnwind, OwnMemory};
 /// The layout of a compiled method's frame after its prolog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameShape {
-    /// Bytes from the stack pointer in the method's body to that of its caller after the return.
-    /// Not valid in a method that allocates on the stack.
+    /// Bytes from the method's stack pointer to the caller's stack pointer after the return. Not
+    /// valid in a method that allocates on the stack.
     pub bytes: usize,
     /// Whether the caller's frame pointer is the word below the return address.
     pub(crate) keeps_frame_pointer: bool,
@@ -36,12 +36,13 @@ impl FrameShapes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Code was unloaded, and other code may be placed at its addresses.
+    /// To be called when code was unloaded, as other code may be placed at its addresses.
     pub(crate) fn forget(&self) {
         self.images().clear();
     }
 
-    /// The frame of the method itself whose code begins at `start`; `None` where it is unknown.
+    /// The frame layout of the method whose code begins at `start`, outside of its handler blocks;
+    /// `None` if unknown.
     pub(crate) fn of_method(
         &self,
         info: &ProfilerInfo,
@@ -52,8 +53,9 @@ impl FrameShapes {
         self.find(info, function, range)?.0.frame().map(FrameShape::from_step)
     }
 
-    /// The frame at a return address, where the stack pointer alone leads to the caller; `None` in
-    /// handler blocks, in methods that allocate on the stack, and where nothing certain is known.
+    /// The frame layout at a return address. `None` if the stack pointer alone does not lead to the
+    /// caller: in handler blocks, and in methods that allocate on the stack. Also `None` if nothing
+    /// certain is known.
     pub(crate) fn at_return(
         &self,
         info: &ProfilerInfo,

@@ -7,8 +7,8 @@ use clrscope_agent_base::os::process::{Mapping, mappings};
 
 use super::images::Images;
 
-/// The memory in which the runtime places compiled code. About an address in there it may be asked
-/// even if nothing has run at it; about images it may not
+/// The memory in which the runtime places compiled code. The runtime may be asked about any address
+/// there, even if the code at it never ran. In images this is not allowed
 /// ([`code_owner`](clrscope_agent_base::code_owner)).
 pub(crate) struct CodeHeaps {
     memory: Vec<Range<usize>>,
@@ -16,7 +16,7 @@ pub(crate) struct CodeHeaps {
 }
 
 impl CodeHeaps {
-    /// The heaps now. Reads the system's list of mappings.
+    /// Finds the heaps as they are now. Reads the system's list of mappings.
     pub(crate) fn read() -> Self {
         Self { memory: memory_without_files(&mappings()), images: Images::default() }
     }

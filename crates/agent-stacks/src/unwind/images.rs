@@ -18,7 +18,7 @@ const HEADERS: usize = 1024;
 const EXCEPTIONS: usize = 3;
 const MANAGED: usize = 14;
 
-/// An image with precompiled code.
+/// An image of an assembly with precompiled code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub addresses: Range<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Image {
     rows: OnceLock<Vec<ImagePiece>>,
 }
 
-/// A piece of code of an image. Addresses are relative to the image's beginning.
+/// A piece of an image's code. Addresses are relative to the image's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImagePiece {
     pub begin: u32,
@@ -37,10 +37,10 @@ pub(crate) struct ImagePiece {
 }
 
 impl ImagePiece {
-    /// Bytes of a table row.
+    /// Bytes of a row in the image's table of pieces.
     pub(crate) const BYTES: usize = 12;
 
-    /// The pieces in the bytes of a table.
+    /// The pieces that the bytes of a table describe.
     pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let piece =
@@ -75,7 +75,7 @@ impl Image {
         Some(rows)
     }
 
-    /// The addresses of the piece that contains an address.
+    /// The address range of the piece that contains an address.
     pub(crate) fn piece_around(&self, address: usize) -> Option<Range<usize>> {
         let base = self.addresses.start;
         let at = u32::try_from(address.checked_sub(base)?).ok()?;
@@ -100,7 +100,7 @@ pub(crate) struct Images {
 
 impl Images {
     /// The image with precompiled code that contains an address. `loads` is the number of modules
-    /// loaded so far: the runtime is asked for all modules once for each value.
+    /// loaded so far; whenever it has changed, the runtime is asked for all modules.
     pub(crate) fn around(&mut self, info: &ProfilerInfo, loads: u64, address: usize) -> Option<&Image> {
         let image_of = |module| image_at(info.module_info(module).ok()?.base_address);
         self.around_or_list(loads, address, || info.modules().ok(), image_of)
@@ -130,14 +130,14 @@ impl Images {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 
-    /// A module was unloaded, and its identifier and addresses may be reused.
+    /// To be called when a module was unloaded, as its identifier and addresses may be reused.
     pub(crate) fn forget(&mut self) {
         (self.known, self.asked_at) = (HashMap::new(), None);
     }
 }
 
-/// The image that begins at `base`; `None` for one without precompiled code, and for one that lies
-/// in memory as in its file.
+/// The image that begins at `base`. `None` if it has no precompiled code, or if its layout in
+/// memory is the same as in its file.
 pub(crate) fn image_at(base: usize) -> Option<Image> {
     /// Beginning of the header of precompiled code.
     const SIGNATURE: [u8; 4] = *b"RTR\0";

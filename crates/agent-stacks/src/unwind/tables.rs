@@ -3,9 +3,10 @@
 //!
 //! A body consists of pieces: the method itself, and one for each handler block (a funclet). Each
 //! piece has unwind information of its own. For precompiled code, the image's table of pieces leads
-//! to it. For code compiled at run time, the runtime keeps it behind a header, to which the word
-//! before the code points (`RealCodeHeader` in `src/coreclr/vm/codeman.h`: the number of pieces at
-//! 32, the pieces from 36 on; the same on 8, 9 and 10).
+//! to this information. For code compiled at run time, the runtime keeps the information behind a
+//! header, to which the word before the code points (`RealCodeHeader` in
+//! `src/coreclr/vm/codeman.h`: the number of pieces at 32, the pieces from 36 on; the same on 8, 9
+//! and 10).
 //!
 //! The runtime does not promise this header. So its contents are trusted only if they are
 //! consistent: the pieces follow one another within the code, each has information that is
@@ -62,16 +63,16 @@ impl Memory for OwnMemory {
     }
 }
 
-/// A body's code and its location, by which its unwind information is found.
+/// The code of a body and its location. They lead to the unwind information.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyCode<'a> {
     pub code: &'a Range<usize>,
-    /// The image of the code, if it was compiled at build time.
+    /// The image that contains the code; `None` if it was compiled at run time.
     pub image: Option<&'a Image>,
     pub memory: &'a dyn Memory,
 }
 
-/// Step from a place in a body to the caller.
+/// The step from a place in a body to the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BodyStep {
     pub step: FrameStep,
@@ -79,18 +80,18 @@ pub(crate) struct BodyStep {
     pub(crate) is_certain: bool,
 }
 
-/// The kept form of a body's unwind information.
+/// A body's unwind information, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyUnwind {
-    /// One piece, like most bodies.
+    /// The body has one piece, like most bodies.
     One(OnePiece),
     Many(Box<Box<[Piece]>>),
-    /// No trusted information.
+    /// There is no trusted information.
     Unknown,
 }
 
-/// The only piece of a body: bytes of its prolog, and the step after it. There is one for each
-/// method that was ever seen, so a step takes 12 bytes here and not 16.
+/// The only piece of a body: the length of its prolog, and the step after the prolog. There is one
+/// for each method that was ever seen, so a step takes only 12 bytes here instead of 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnePiece {
     prolog: u8,
@@ -233,7 +234,7 @@ impl BodyUnwind {
         }
     }
 
-    /// The step after the prolog of the body itself.
+    /// The step to the caller behind the prolog, for the body itself and not its handler blocks.
     pub(crate) fn frame(&self) -> Option<FrameStep> {
         match self {
             Self::One(piece) => Some(piece.step()),
@@ -261,8 +262,8 @@ impl BodyUnwind {
         found.unwrap_or_else(|| BodyStep { step: body.guess(address), is_certain: false })
     }
 
-    /// The step from a handler block to its caller, the code that runs the block; `None` for an
-    /// address in no block.
+    /// The step from a handler block to the code that runs the block; `None` if the address is in
+    /// no block.
     pub(crate) fn out_of_block(&self, body: BodyCode<'_>, address: usize, is_return: bool) -> Option<FrameStep> {
         let Self::Many(pieces) = self else { return None };
         let at = u32::try_from(address.checked_sub(body.code.start + usize::from(is_return))?).ok()?;

@@ -16,8 +16,8 @@ const BUILDERS: [&str; 6] = [
     "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1",
 ];
 
-/// The methods of the builders that end an `async` method, each with whether it does so by an
-/// exception.
+/// The methods of the builders that end an `async` method. The flag is `true` if the method reports
+/// an exception.
 #[derive(Default)]
 pub(super) struct Completions(OnceLock<Vec<(Token, bool)>>);
 
@@ -28,7 +28,8 @@ impl Types {
         set_canceling(names.map(|name| self.core_class(name).map_or(0, |class| class.id)));
     }
 
-    /// Whether a function ends `async` methods, and if so, whether by an exception.
+    /// Whether a method of a task builder completes the `async` method with an exception; `None` if
+    /// it completes none.
     pub fn completes(&self, module: ModuleId, method: Token) -> Option<bool> {
         if !self.is_core(module) {
             return None;
@@ -50,13 +51,14 @@ impl Types {
         methods.collect()
     }
 
-    /// Whether calls of a function carry the results of `async` methods.
+    /// Whether a function is a builder's method that completes an `async` method.
     pub fn is_completion(&self, function: FunctionId) -> bool {
         let place = self.info().function_place(function);
         place.is_ok_and(|(_, module, method)| self.completes(module, method).is_some())
     }
 
-    /// Form in which the task of a builder of this type is shown.
+    /// How to show the task of a builder of this type. `builder` is the offset of the builder from
+    /// `this`.
     pub(crate) fn awaited(&self, builder_type: &str, builder: u32) -> Option<AwaitedTask> {
         let (plain, result) = match builder_type.split_once('<') {
             Some((plain, rest)) => (plain, rest.strip_suffix('>')),

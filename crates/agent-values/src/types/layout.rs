@@ -1,5 +1,5 @@
-//! Shapes of classes: base class and places of the fields, from the runtime's layout and the
-//! metadata.
+//! Memory layouts of classes: base class and offsets of the fields, from the runtime's layout and
+//! the metadata.
 
 use clr_profiler::metadata::MetadataImport;
 use clr_profiler::metadata::signature;

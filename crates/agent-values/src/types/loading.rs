@@ -5,12 +5,12 @@
 //! So the class that a field refers to is only looked up. Where the class is not loaded it has no
 //! objects, and it is described from metadata. The type of a value is loaded with the class that
 //! the value lies in, or with the code that takes the value. For values in arrays this is not
-//! certain, so their type is asked for on threads of the program only.
+//! certain, so the runtime is asked for their type only on threads of the program.
 //!
 //! The runtime does not know the agent's own threads. Loading a type needs the data of a managed
 //! thread; on a thread without these data it ends the program. The framework refuses queries that
 //! may load a type there. So the runtime [adopts](ProfilerInfo::adopt_current_thread) the thread
-//! first. Even then the only instantiations that are asked for there are those of values.
+//! first. Even then, the runtime is asked there only for instantiations of value types.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs work on a thread of the agent's own that finds the shapes of types, for objects that are
+/// Runs work that finds the memory layouts of types, on a thread of the agent's own. Objects are
 /// opened down to `depth`.
 pub fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> clr_profiler::Result<()> {
     struct Back(bool);
@@ -52,7 +52,7 @@ pub fn on_own_thread(info: &ProfilerInfo, depth: u32, work: impl FnOnce()) -> cl
     adopted
 }
 
-/// Whether this is a thread of the agent's own, where no type may be loaded.
+/// Whether the calling thread is one of the agent's own, where no type may be loaded.
 pub(super) fn keeps_from_loading() -> bool {
     KEEPS.get()
 }
@@ -64,8 +64,8 @@ fn is_parameterized(error: &clr_profiler::Error) -> bool {
 }
 
 impl Types {
-    /// A class that a field refers to. Its shape is found later, so that the stack stays flat, and
-    /// not at all where none of its objects would be opened.
+    /// The class that a field refers to. Its layout is found later, so that the call stack stays
+    /// flat. It is not found at all if no object of the class would be opened.
     pub(super) fn referred_to(&self, id: ClassId) -> Option<&'static Class> {
         let level = LEVEL.get() + 1;
         if level > DEPTH.get() {
@@ -80,7 +80,7 @@ impl Types {
         })
     }
 
-    /// Finds the shapes of the classes that fields refer to.
+    /// Finds the memory layouts of the classes that fields refer to.
     pub(super) fn look_into_referred(&self) {
         while let Some((class, id, level)) = REFERRED.with_borrow_mut(VecDeque::pop_front) {
             LEVEL.set(level);
@@ -105,9 +105,9 @@ impl Types {
         Some(class)
     }
 
-    /// The class of a named type, where it is loaded. The runtime is asked if `is_loaded` says that
-    /// the type is loaded together with the class or code that names it, which holds for the types
-    /// of values.
+    /// The class of a named type, if it is loaded. `is_loaded`: the type is certainly loaded
+    /// together with the class or code that names it, as types of values are. Only then the runtime
+    /// is asked.
     pub(super) fn loaded_named(&self, module: ModuleId, token: Token, is_loaded: bool) -> Option<ClassId> {
         let asked = || self.info.class_from_token(module, token).ok().and_then(ClassId::non_null);
         self.loaded(module, token).or_else(|| is_loaded.then(asked).flatten())
@@ -131,8 +131,8 @@ impl Types {
         }
     }
 
-    /// Whether the runtime may be asked for an instantiation of a generic class over loaded types:
-    /// only where the class itself is loaded, and only on threads of the program.
+    /// Whether the runtime may be asked for an instantiation of a generic class with loaded type
+    /// arguments. This needs the class itself to be loaded, and a thread of the program.
     pub(super) fn may_instantiate(&self, module: ModuleId, token: Token) -> bool {
         let is_loaded = |methods: Vec<Token>| {
             methods.first().is_some_and(|method| {
@@ -142,8 +142,9 @@ impl Types {
         !keeps_from_loading() && self.metadata(module).and_then(|metadata| metadata.methods(token)).is_ok_and(is_loaded)
     }
 
-    /// Kind of a generic value whose type arguments are not all loaded. Its layout is the one that
-    /// all classes share as type arguments; it is loaded with the class that the value lies in.
+    /// Kind of a generic value whose type arguments are not all loaded. The layout used is that
+    /// with classes as type arguments, which all classes share. This type is loaded with the class
+    /// that contains the value.
     pub(super) fn value_of_any_class(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         let found = || {
             let shared = self.shared_form(ty, scope, NESTED)?;
@@ -179,7 +180,7 @@ impl Types {
         }
     }
 
-    /// A type as C# writes it, by metadata alone.
+    /// A type as C# writes it, found only from metadata.
     pub(super) fn declared_text(&self, ty: &Type, scope: &Scope<'_>) -> Option<String> {
         let names = |arguments: &[ClassId], parameters: &[String]| -> Vec<Arc<str>> {
             let count = arguments.len().max(parameters.len());

@@ -1,5 +1,5 @@
 //! Maps the runtime's types to kinds of values. All of this runs when a function is compiled or a
-//! class has been loaded, or on a thread of the agent's own; only the [`table`] is for hooks.
+//! class has been loaded, or on a thread of the agent's own. Hooks may use only the [`table`].
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -84,7 +84,7 @@ impl Drop for InProgress {
     }
 }
 
-/// Events of the runtime that the types follow.
+/// Events of the runtime that keep the types up to date.
 pub const EVENTS: Events = Events::CLASS_LOADS.union(Events::JIT_COMPILATION).union(Events::BASIC_GC);
 
 /// A type's declaration and type arguments, to which its signatures refer.
@@ -93,17 +93,17 @@ pub(crate) struct Scope<'s> {
     pub metadata: &'s MetadataImport,
     pub(crate) type_arguments: &'s [ClassId],
     pub(crate) method_arguments: &'s [ClassId],
-    /// Names of the type's parameters, where code that several instantiations share does not tell
-    /// all arguments.
+    /// Names of the type's parameters, for code that several instantiations share and that does not
+    /// tell all arguments.
     pub(crate) type_parameters: &'s [String],
-    /// Names of the method's parameters, likewise.
+    /// Names of the method's parameters, for the same case.
     pub(crate) method_parameters: &'s [String],
     /// Whether the types of values, and their type arguments, are loaded together with the member
     /// that has the signature.
     pub(crate) loads_values: bool,
 }
 
-/// The types.
+/// The types of the program, as far as values of them are recorded.
 pub struct Types {
     info: ProfilerInfo,
     names: NameCache,
@@ -125,13 +125,13 @@ pub struct Types {
     completions: Completions,
 }
 
-/// Lets go of the classes when the recording is over.
+/// Drops the classes when the recording is over.
 pub fn let_go() {
     table::let_go();
 }
 
 impl Types {
-    /// Makes the types known to hooks. `store` takes their descriptions; parameters and fields
+    /// Makes the types known to hooks. `store` receives their descriptions. Parameters and fields
     /// whose name matches one of `redact` are never read.
     pub fn publish(
         info: &ProfilerInfo,
@@ -164,17 +164,17 @@ impl Types {
         })
     }
 
-    /// The runtime.
+    /// Access to the runtime.
     pub fn info(&self) -> &ProfilerInfo {
         &self.info
     }
 
-    /// Lets go of the runtime's metadata when the recording is over.
+    /// Drops the runtime's metadata when the recording is over.
     pub(crate) fn forget_names(&self) {
         self.names.forget_all();
     }
 
-    /// Store of the descriptions.
+    /// The store that holds the descriptions of classes.
     pub fn store(&self) -> &EventStore {
         &self.store
     }
@@ -194,7 +194,7 @@ impl Types {
         self.names.metadata(&self.info, module)
     }
 
-    /// A type of the core library by its name.
+    /// The type of the core library that has this name.
     pub(super) fn core_class(&self, name: &str) -> Option<&'static Class> {
         self.class(self.core_id(name)?)
     }
@@ -213,18 +213,18 @@ impl Types {
         Some(self.metadata(about.module).ok()?.type_def(about.token).ok()?.name)
     }
 
-    /// Whether values are recorded, not only types.
+    /// Whether values are recorded; otherwise only types are.
     pub fn takes_values(&self) -> bool {
         self.takes_values
     }
 
-    /// Whether values of this name must not be read; any name that it may have in the source
-    /// counts.
+    /// Whether values with this name must not be read. All names that it may have in the source are
+    /// checked.
     pub fn hides(&self, name: &str) -> bool {
         source_names::all(name).any(|name| self.redact.hides(name))
     }
 
-    /// Whether there are names whose values must not be read.
+    /// Whether there are any names whose values must not be read.
     pub(crate) fn hides_something(&self) -> bool {
         self.redact.hides_something()
     }
@@ -233,7 +233,7 @@ impl Types {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A module has been loaded.
+    /// To be called when a module has been loaded.
     pub fn module_loaded(&self, module: ModuleId) {
         if self.names.assembly(&self.info, module).is_ok_and(|name| &*name == CORE) {
             let _ = self.core.set(module);
@@ -245,9 +245,9 @@ impl Types {
         }
     }
 
-    /// A class has been loaded. Shapes of the program's classes, and of framework instantiations
-    /// over them, are found at once, so that their objects are known wherever a hook meets them.
-    /// Shapes of other classes are found when a signature names them or a hook meets them.
+    /// To be called when a class is loaded. Finds the memory layout at once for the program's
+    /// classes and for framework generics over them, as any hook may see their objects. Finds other
+    /// layouts when a signature or hook first needs them.
     pub fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
         let mut from = self.note_instantiation(class, &about);
@@ -260,7 +260,8 @@ impl Types {
         }
     }
 
-    /// Strings and boxed numbers turn up where signatures say `object`.
+    /// Finds the layouts of strings and boxed numbers, which may be in places that signatures call
+    /// `object`.
     pub(crate) fn know_primitives(&self) {
         if self.knows_primitives.swap(true, Ordering::AcqRel) {
             return;
@@ -290,8 +291,8 @@ impl Types {
         table::know_values(&of_values, &ids(["System.Object", "System.String", "System.Array", "System.IDisposable"]));
     }
 
-    /// Finds the shapes of the value types that a function's code is instantiated over, so that
-    /// they are known when its hooks meet them.
+    /// Finds the memory layouts of the value types that are type arguments of a function, so that
+    /// they are known when the function's hooks see their values.
     pub fn know_type_arguments(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let of_class = about.class.and_then(|class| self.info.class_info(class).ok());
@@ -302,14 +303,14 @@ impl Types {
         }
     }
 
-    /// A module is about to unload. No objects of its classes are left, so their shapes are no
-    /// longer looked for.
+    /// To be called when a module is about to unload. No objects of its classes are left, so their
+    /// layouts are no longer searched for.
     pub fn module_unloads(&self, module: ModuleId) {
         delegates::forget();
         table::forget(module);
     }
 
-    /// A module has been unloaded, and its ids may be used again.
+    /// To be called when a module has been unloaded, as its ids may be used again.
     pub fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
@@ -320,13 +321,13 @@ impl Types {
         self.found_loaded().retain(|(of, _), _| *of != module);
     }
 
-    /// Whether hooks have met classes or delegates that are not described yet.
+    /// Whether hooks have seen classes or delegates that are not described yet.
     pub fn has_pending(&self) -> bool {
         table::has_pending() || delegates::is_time()
     }
 
-    /// Finds the shapes of the classes that hooks have met without knowing them. Values that were
-    /// written name these classes by number.
+    /// Finds the memory layouts of classes that were unknown when hooks saw their objects. The
+    /// values that were written name these classes by number.
     pub fn look_into_pending(&self) {
         for id in table::pending() {
             // SAFETY: hooks have read it as the class of a live object; shapes of classes in
@@ -337,7 +338,7 @@ impl Types {
         }
     }
 
-    /// Names the methods of delegates that hooks have met, as far as the methods are compiled.
+    /// Finds the methods of delegates that hooks have seen, as far as the methods are compiled.
     pub fn name_delegates(&self) {
         let pending = delegates::pending();
         if pending.is_empty() {
@@ -399,8 +400,8 @@ impl Types {
         }
     }
 
-    /// The class with this id; its shape is found if the class is new. The class has no shape yet
-    /// if this thread is still finding it.
+    /// The class with this id. For a new class, also finds its memory layout. The class has no
+    /// layout yet if this thread is just finding it.
     pub fn class(&self, id: ClassId) -> Option<&'static Class> {
         Some(match self.enter(id)? {
             Insertion::Known(class) => {
@@ -489,8 +490,8 @@ impl Types {
         Some(class)
     }
 
-    /// A class that is only described, never looked up by an object: its name and the names of its
-    /// fields.
+    /// A class that is only described and never found by an object. It has a name and the names of
+    /// its fields.
     pub(super) fn declared_class(&self, name: String, names: Names) -> &'static Class {
         let index = table::new_number();
         let class: &'static Class = Box::leak(Box::new(Class { index, id: 0, shape: OnceLock::new() }));
@@ -520,7 +521,8 @@ impl Types {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
     }
 
-    /// Names of the parameters of a generic type or method, where some arguments are not known.
+    /// Names of the parameters of a generic type or method, if some arguments are unknown;
+    /// otherwise empty.
     pub(crate) fn parameter_names(&self, metadata: &MetadataImport, of: Token, arguments: &[ClassId]) -> Vec<String> {
         if !arguments.iter().any(|id| self.is_shared(*id)) {
             return Vec::new();
@@ -529,7 +531,7 @@ impl Types {
         parameters.into_iter().map(|parameter| parameter.name).collect()
     }
 
-    /// Kind by which a value of this class is read: value types by their fields, others by
+    /// The kind as which a value of this class is read: value types by their fields, all others by
     /// reference.
     pub(crate) fn kind_of(&self, id: ClassId) -> Kind {
         if matches!(self.info.array_class(id), Ok(Some(_))) {
@@ -570,7 +572,7 @@ const OF_FRAMEWORK: [&str; 8] = [
     "System.ValueTuple",
 ];
 
-/// Whether values of a framework type of this name are handed over by typed reference, as far as
+/// Whether values of the framework type with this name are passed by typed reference, as far as
 /// known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))

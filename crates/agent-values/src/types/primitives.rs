@@ -4,7 +4,7 @@ use clr_profiler::metadata::signature::Primitive;
 
 use crate::kinds::Kind;
 
-/// Kind by which a primitive is read; `None` for primitives without a value.
+/// The kind as which a primitive is read; `None` for primitives without a value.
 pub(crate) fn primitive_kind(primitive: Primitive) -> Option<Kind> {
     Some(match primitive {
         Primitive::Bool => Kind::Bool,
@@ -44,7 +44,7 @@ pub(super) const CORE_TYPES: [(&str, Primitive); 16] = [
     ("System.UIntPtr", Primitive::NUInt),
 ];
 
-/// The kind of a primitive by the name of its class.
+/// The kind of a primitive, found by the name of its class.
 pub(super) fn core_kind(name: &str) -> Option<Kind> {
     let found = CORE_TYPES.iter().find(|(known, _)| *known == name && *known != "System.Object");
     found.and_then(|(_, primitive)| primitive_kind(*primitive))

@@ -8,10 +8,10 @@ use super::primitives::primitive_kind;
 use super::{MOST_CONSTANTS, MOST_FIELDS};
 use crate::kinds::{Field, Form, Kind, Shape};
 
-/// Description of a class in the recording.
+/// The names in the description of a class in the recording.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// Name to show instead of the class's own.
+    /// Name to show instead of the class's own name.
     pub(crate) name: Option<String>,
     pub(super) is_value: bool,
     pub(super) fields: Vec<String>,
@@ -20,20 +20,20 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// A field by its name, with the name of its type.
+    /// The field with this name, and the name of its type.
     pub(crate) fn field(&self, name: &str, shape: &Shape) -> Option<(String, Field)> {
         let at = self.fields.iter().position(|field| field == name)?;
         Some((self.types.get(at)?.clone(), *shape.fields.get(at)?))
     }
 
-    /// Names that a task shows instead of its fields.
+    /// Replaces the names of fields by those that a task shows.
     pub(crate) fn become_task(&mut self, result: Option<String>) {
         self.fields = ["Status".to_owned()].into_iter().chain(result.as_ref().map(|_| "Result".to_owned())).collect();
         self.types = ["System.Threading.Tasks.TaskStatus".to_owned()].into_iter().chain(result).collect();
     }
 }
 
-/// A field with its names.
+/// A field together with its name and the name of its type.
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) type_name: String,
@@ -48,8 +48,8 @@ pub(super) fn value_end(fields: &[Field]) -> u32 {
     fields.iter().map(|field| field.offset + field.kind.size()).max().unwrap_or(1)
 }
 
-/// Inline array of a value type: the field is declared once, is repeated, and is shown with
-/// numbers.
+/// Turns the only field of an inline array into numbered elements. The field is declared once, and
+/// repeats in memory.
 pub(super) fn repeat(shape: &mut Shape, names: &mut Names) {
     let count = shape.repeats().min(MOST_FIELDS as u32);
     if let ([field], [ty]) = (shape.fields.as_slice(), names.types.as_slice())

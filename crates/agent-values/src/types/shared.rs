@@ -1,4 +1,4 @@
-//! Class of code that several instantiations of a generic class share.
+//! Finds the class of code that several instantiations of a generic class share.
 //!
 //! .NET 10 reports the class (`List<__Canon>`), .NET 8 and 9 do not. But a program that runs such
 //! code has loaded one of the instantiations, and the runtime can say which function of a class a
@@ -70,9 +70,9 @@ impl Types {
         }
     }
 
-    /// The class of a function as the runtime reports it. Where the runtime reports none because
-    /// the code is shared, the instantiation that stands for all of them. `declared` is the type
-    /// that declares the method.
+    /// The class of a function, as the runtime reports it. If the runtime reports none because the
+    /// code is shared, this is the instantiation that stands for all of them. `declared` is the
+    /// type that declares the method.
     pub(crate) fn class_of_function(
         &self,
         id: FunctionId,
@@ -99,7 +99,7 @@ impl Types {
         })
     }
 
-    /// Stand-in for a type argument in shared code: `__Canon` for every class.
+    /// The type that stands for a type argument in shared code: `__Canon` for every class.
     pub(super) fn stand_in(&self, class: ClassId, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
         let about = match self.info.array_class(class) {
@@ -117,7 +117,7 @@ impl Types {
         self.info.class_from_token_and_type_args(about.module, about.token, &arguments?).ok()
     }
 
-    /// Stand-in for every class.
+    /// The type that stands for every class.
     pub(crate) fn any_class(&self) -> Option<ClassId> {
         self.core_id("System.__Canon").and_then(ClassId::non_null)
     }

@@ -11,7 +11,7 @@ use super::{Scope, Types};
 use crate::kinds::Kind;
 
 impl Types {
-    /// Kind by which a value of a type in a signature is read.
+    /// The kind as which a value of a type in a signature is read.
     pub(crate) fn kind(&self, ty: &Type, scope: &Scope<'_>) -> Kind {
         match ty {
             Type::Primitive(primitive) => primitive_kind(*primitive).unwrap_or(Kind::Opaque(16)),
@@ -39,8 +39,8 @@ impl Types {
         }
     }
 
-    /// The class of a type in a signature, where it is loaded; for a value type also where the
-    /// runtime can load it.
+    /// The class of a type in a signature, if it is loaded. For a value type, also if the runtime
+    /// can load it.
     pub(crate) fn class_id(&self, ty: &Type, scope: &Scope<'_>) -> Option<ClassId> {
         match ty {
             Type::Primitive(primitive) => self.core_id(core_name(*primitive)?),
@@ -92,7 +92,7 @@ impl Types {
         })
     }
 
-    /// A type as C# writes it. Nothing is loaded for a name.
+    /// A type as C# writes it. Loads nothing.
     pub(crate) fn type_text(&self, ty: &Type, scope: &Scope<'_>) -> String {
         let scope = &Scope { loads_values: false, ..*scope };
         match ty {

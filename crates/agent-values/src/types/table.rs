@@ -1,8 +1,8 @@
 //! The table in which hooks find classes by the first word of an object. No lock here is held
 //! across a call to the runtime.
 //!
-//! A hook may meet an object before the shape of its class was found. The hook then writes a new
-//! number for the class, and the class is described under that number later, where queries are
+//! A hook may see an object before the memory layout of its class was found. The hook then writes a
+//! new number for the class, and the class is described under that number later, where queries are
 //! allowed.
 
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ pub(super) fn let_go() {
     forget_recent();
 }
 
-/// Number in the recording for a class that is new.
+/// Takes the number of a new class in the recording.
 pub(super) fn new_number() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -95,8 +95,8 @@ pub(super) fn know_arrays(arrays: usize, string: usize, object: usize) {
     }
 }
 
-/// Whether the runtime announced a class whose objects begin with this word. The word may be
-/// anything. For hooks.
+/// Whether the runtime announced a class whose objects begin with this word. Any word may be given.
+/// For hooks.
 pub(crate) fn is_told(id: usize) -> bool {
     ANNOUNCED
         .read()
@@ -111,16 +111,15 @@ fn is_array(id: usize) -> bool {
     arrays != 0 && id.is_multiple_of(8) && parent_of(id) == Some(arrays)
 }
 
-/// Starts to rely on the category bits if they are right for these value types and these other
-/// classes.
+/// Starts to use the bits in a class that tell its category, if they are right for these value
+/// types and these other classes.
 pub(super) fn know_values(of_values: &[usize], others: &[usize]) {
     let says = |id: &usize| category_of(*id).map(|category| category == OF_VALUES);
     let is_right = of_values.iter().all(|id| says(id) == Some(true)) && others.iter().all(|id| says(id) == Some(false));
     SAYS_VALUES.store(is_right, Ordering::Relaxed);
 }
 
-/// Whether a class is a value type; `None` where that can't be told. `id` must be a class. For
-/// hooks.
+/// Whether a class is a value type; `None` if that can't be told. `id` must be a class. For hooks.
 pub(crate) fn is_of_values(id: usize) -> Option<bool> {
     let category = category_of(id).filter(|_| SAYS_VALUES.load(Ordering::Relaxed))?;
     Some(category == OF_VALUES)
@@ -151,9 +150,9 @@ pub(super) fn known(id: usize) -> Option<&'static Class> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).map(|known| known.class)
 }
 
-/// Number of a class that may not be known yet. The shape of an unknown class is found later, where
-/// queries are allowed. `id` must be a class: the first word of a live object, or announced. For
-/// hooks. 0 where too many classes wait.
+/// Number of a class that may not be known yet; 0 if too many classes wait. The layout of an
+/// unknown class is found later, where queries are allowed. `id` must be a class: the first word of
+/// a live object, or announced. For hooks.
 pub fn number_of(id: usize) -> u32 {
     let mut pending = lock_pending();
     if let Some(met) = pending.iter().find(|met| met.id == id) {
@@ -175,7 +174,7 @@ fn lock_pending() -> MutexGuard<'static, Vec<Met>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Classes that hooks have met and whose shapes are still to be found.
+/// Classes that hooks have seen and whose memory layouts are still to be found.
 pub(super) fn pending() -> Vec<usize> {
     lock_pending().iter().map(|met| met.id).collect()
 }
@@ -185,20 +184,20 @@ pub(super) fn has_pending() -> bool {
     !lock_pending().is_empty()
 }
 
-/// Removes a class from the pending ones: its shape was found, or can't be.
+/// Removes a class from the pending ones: its layout was found, or can't be found.
 pub(super) fn no_longer_pending(id: usize) {
     lock_pending().retain(|met| met.id != id);
 }
 
 /// Result of putting a class into the table.
 pub(crate) enum Insertion {
-    /// New in the table, without a shape yet.
+    /// The class is new in the table, without a memory layout yet.
     New(&'static Class),
-    /// A class that was in the table already.
+    /// The class was in the table already.
     Known(&'static Class),
 }
 
-/// Puts a class into the table, under the number that hooks have given it, if any.
+/// Puts a class into the table. If hooks have given it a number, it keeps that number.
 pub(crate) fn insert(id: usize, modules: Vec<ModuleId>) -> Option<Insertion> {
     let pending = lock_pending();
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);

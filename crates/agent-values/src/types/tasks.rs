@@ -12,8 +12,8 @@ const TASK: &str = "System.Threading.Tasks.Task";
 const NOTHING: &str = "System.Threading.Tasks.VoidTaskResult";
 
 impl Types {
-    /// Shows `about`, where it is a task, by state and result. Classes that the framework derives
-    /// from tasks for its own use are shown under the name of the task.
+    /// If `about` is a task, shows it by state and result. Classes that the framework derives from
+    /// tasks for its own use are shown under the name of the task.
     pub(super) fn as_task(&self, id: ClassId, about: &ClassInfo, shape: &mut Shape, names: &mut Names) {
         let Some((task, of_task)) = self.task_among_bases(id, about) else { return };
         let Some(status) = self.task_status() else { return };
@@ -27,8 +27,8 @@ impl Types {
         names.become_task(result.map(|(ty, _)| ty));
     }
 
-    /// Counterpart of [`as_task`](Self::as_task) for `ValueTask` and `ValueTask<T>`; the fields
-    /// stay, since they say how the value is passed.
+    /// Like [`as_task`](Self::as_task), for `ValueTask` and `ValueTask<T>`. Their fields stay,
+    /// since they tell how the value is passed.
     pub(super) fn as_value_task(&self, shape: &mut Shape, names: &mut Names) {
         let Some(status) = self.task_status() else { return };
         let Some((_, object)) = names.field("_obj", shape) else { return };

@@ -22,7 +22,7 @@ macro_rules! instruments {
         /// The specifications of all instruments, in the order in which they receive callbacks.
         pub(crate) const ALL: &[&Spec] = &[$(<<$name::$type as Instrument>::Options as InstrumentOptions>::SPEC),*];
 
-        /// The options of the instruments that were asked for.
+        /// The options of the instruments that were requested.
         #[derive(Default)]
         pub(crate) struct Requested {
             $($name: Option<<$name::$type as Instrument>::Options>,)*
@@ -41,7 +41,7 @@ macro_rules! instruments {
                 Err(format!("the instrument '{}' is not in this agent", request.spec().name))
             }
 
-            /// Parts of the work of hooks that all instruments need together.
+            /// All parts of the hooks' work that at least one instrument needs.
             pub(crate) fn hook_parts(&self) -> HookParts {
                 let parts = HookParts::NONE;
                 $(let parts = self.$name.as_ref().map_or(parts, |options| {
@@ -68,7 +68,7 @@ macro_rules! instruments {
         clr_profiler::compose_callbacks! { Instruments { $($name),* } }
 
         impl Instruments {
-            /// Starts the requested instruments.
+            /// Starts the requested instruments, in the order of the list.
             ///
             /// # Errors
             /// A sentence for the user, when an instrument could not start.
@@ -119,12 +119,12 @@ impl Instruments {
         self.places().into_iter().flatten()
     }
 
-    /// The events that the instruments want from the runtime together.
+    /// All events that at least one instrument wants from the runtime.
     pub(crate) fn events(&self) -> Events {
         Events::of_parts(self.all().map(|instrument| instrument.events()))
     }
 
-    /// The agent runs.
+    /// Tells the instruments that the agent runs now.
     pub(crate) fn begin(&self, beginning: Beginning) {
         self.all().for_each(|instrument| instrument.begins(beginning));
     }
@@ -139,7 +139,7 @@ impl Instruments {
         self.all().flat_map(|instrument| instrument.tasks()).collect()
     }
 
-    /// Hooks that query the runtime about each call, if an instrument wants them.
+    /// Hooks that ask the runtime about each call; `None` unless an instrument wants them.
     pub(crate) fn slow_hooks(&self) -> Option<Arc<dyn InfoHooks>> {
         self.all().find_map(Instrument::slow_hooks)
     }
@@ -149,12 +149,13 @@ impl Instruments {
         self.all().for_each(Instrument::release_handles);
     }
 
-    /// In a forked child: lets go of all mappings. Async-signal-safe.
+    /// In a forked child: releases all mappings. Async-signal-safe.
     pub(crate) fn detach_in_child(&self) {
         self.all().for_each(|instrument| instrument.detach_in_child());
     }
 
-    /// The recording is over, but changed code of the program may still store to it.
+    /// To be called when the recording is over but changed code of the program may still write to
+    /// it.
     pub(crate) fn outlive_recording(&self) {
         self.all().for_each(|instrument| instrument.outlive_recording());
     }
@@ -164,8 +165,8 @@ impl Instruments {
         self.all().fold(index as usize, |client, instrument| instrument.mapped(function, index, client))
     }
 
-    /// Client identifier for the hooks of a function that the filters left out, where an instrument
-    /// needs hooks in it.
+    /// Client identifier for the hooks of a function that the filters left out. `None` unless an
+    /// instrument needs hooks in it nevertheless.
     pub(crate) fn needs(&self, function: FunctionId, index: u32) -> Option<usize> {
         self.all().find_map(|instrument| instrument.needs(function, index))
     }
@@ -185,7 +186,7 @@ impl FollowThreads for Instruments {
     }
 }
 
-/// The hooks that do exactly these parts; `None` where there are no such hooks.
+/// The set of hooks that does exactly these parts of the work; `None` if there is none.
 pub(crate) fn hook_set(parts: HookParts) -> Option<&'static HookSet> {
     hook_sets().find(|set| set.does == parts)
 }

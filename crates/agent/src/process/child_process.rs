@@ -14,8 +14,9 @@ use clrscope_agent_base::os::process;
 
 const MARK: &str = "only-one";
 
-/// Whether another process was the first of the recording in `folder`, with a valid mark.
-/// `launched`: a launcher watches the run.
+/// Whether the recording in `folder` has a valid mark of another process, so that this process is a
+/// child. If there is no mark, leaves the mark of this process. `launched`: a launcher watches the
+/// run.
 pub(crate) fn is_child(folder: &Path, launched: bool) -> bool {
     if !launched {
         // The first process may have to make the folder; if it can't, the writer says why.

@@ -1,5 +1,5 @@
-//! Forked children share our mappings: their hooks must be off, and their stores must not reach the
-//! parent's recording.
+//! Protects the recording from forked children, which share our mappings. Their hooks must be off,
+//! and what they write must not reach the parent's recording.
 
 use std::sync::Once;
 use std::sync::atomic::Ordering;
@@ -14,8 +14,8 @@ type Detach = Box<dyn Fn() + Send + Sync>;
 static DETACH: PublishedState<Detach> = PublishedState::nothing();
 static PREPARED: Once = Once::new();
 
-/// Arranges that children made by `fork` turn their hooks off and then call `detach`, which must be
-/// async-signal-safe. Children made by `vfork` or a bare `clone` run no managed code before they
+/// Makes children that `fork` creates turn their hooks off and then call `detach`, which must be
+/// async-signal-safe. Children created by `vfork` or a bare `clone` run no managed code before they
 /// `exec`.
 pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     DETACH.publish(Box::new(detach));
@@ -25,8 +25,8 @@ pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-/// Removes the action, since children have nothing to let go of any more. Called when the recording
-/// is over and the process continues.
+/// Removes the action that [`prepare`] has set up, since children have nothing left to release. To
+/// be called when the recording is over and the process continues.
 pub(crate) fn withdraw() {
     DETACH.withdraw();
 }

@@ -1,4 +1,4 @@
-//! Trust in the owners of the files that we load and write. Users who can change the agent's file
+//! Checks who can change the files that we load and write. Users who can change the agent's file
 //! can run code in the process, so that file, the folders above it and the recording directory must
 //! not be writable by other users.
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clrscope_contract::trust::{Weakness, check, check_with_folders};
 
-/// Checks the library this code was loaded from and every folder above it.
+/// Checks the library that this code was loaded from, and every folder above it.
 ///
 /// # Errors
 /// A sentence that names the file or folder that others can write.

@@ -20,7 +20,7 @@ use clrscope_contract::control_socket::{self, Answer};
 /// Time limit of a conversation with a client that has connected.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The listening socket. The caller, who has the [path](Self::path), removes its file.
+/// The listening socket. The caller must remove its file, at [`path`](Self::path).
 pub(super) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -68,8 +68,8 @@ impl ControlSocket {
         &self.path
     }
 
-    /// Waits until a client has woken the agent with a request that `wake` could begin. Then calls
-    /// `woken`, before the client gets its answer. Returns early if the socket is gone.
+    /// Waits until a client sends a request that `wake` can begin. Then calls `woken`, before the
+    /// client gets its answer. Returns early if the socket is gone.
     pub(super) fn wait_for_wake_request(self, wake: impl Fn(&str) -> Answer, woken: impl FnOnce()) {
         while inode_of(&self.listener).is_ok_and(|inode| inode == self.inode) {
             let Ok((mut stream, _)) = self.listener.accept() else { return };

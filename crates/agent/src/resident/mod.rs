@@ -1,5 +1,5 @@
-//! The agent as it stays in a process: its running recording, and its dormancy where the runtime
-//! does not detach it.
+//! The agent as it stays in a process: its running recording, and its dormancy if the runtime does
+//! not detach it.
 //!
 //! The runtime never detaches a profiler that may have changed the code of methods. An attached
 //! agent of that kind goes dormant when its recording is over, and the next attach wakes it:
@@ -48,7 +48,7 @@ const STACK: usize = 256 << 10;
 pub(crate) struct Resident {
     info: ProfilerInfo,
     kept_code: KeptCode,
-    /// The recording; none while the agent is dormant.
+    /// The recording; empty while the agent is dormant.
     pub(crate) running: Replaceable<Running>,
     is_dormant: Mutex<bool>,
     end: End,
@@ -81,7 +81,7 @@ impl Callbacks for End {
 }
 
 impl Resident {
-    /// An agent without a recording.
+    /// Creates an agent that has no recording yet.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
         Self {
             info: info.clone(),
@@ -107,14 +107,15 @@ impl Resident {
         Ok(running)
     }
 
-    /// Notes that the setup was refused.
+    /// Notes in the recording that the runtime refused the setup.
     pub(crate) fn note(&self, error: &Error) {
         if let Some(running) = self.running.get() {
             running.writer.note(monotonic_ns(), &format!("the runtime refused the setup: {error}"));
         }
     }
 
-    /// The setup of an attached recording was refused: the recording is over at once.
+    /// To be called when the runtime refused the setup of an attached recording: the recording is
+    /// over at once.
     pub(crate) fn refused(&self, error: &Error) {
         self.note(error);
         let Some(running) = self.running.take_away() else { return };

@@ -1,4 +1,4 @@
-//! Awaits in the code of async methods, and the awaited operation of each.
+//! Finds awaits in the code of async methods, and the awaited operation of each.
 //!
 //! The compilers of C# and Visual Basic write an await like this (Roslyn's
 //! `AsyncMethodToStateMachineRewriter`):
@@ -35,7 +35,7 @@ const MEMBER_REF: u32 = 0x0A;
 const TYPE_SPEC: u32 = 0x1B;
 const METHOD_SPEC: u32 = 0x2B;
 
-/// An await.
+/// An await in the code of an async method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Await {
     /// The await's number in the method.
@@ -44,8 +44,7 @@ pub(crate) struct Await {
     pub(crate) store: Label,
     /// Offset in the IL of the statement with the await.
     pub(crate) il_offset: u32,
-    /// The call that fetches the result when the method resumes; `None` where no such call is
-    /// known.
+    /// The call that fetches the result when the method resumes; `None` if no such call was found.
     pub(crate) result: Option<Label>,
     /// The method whose task is awaited, or the type of the awaited value.
     pub(crate) awaited: Awaited,
@@ -54,17 +53,17 @@ pub(crate) struct Await {
 /// The awaited operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// The value that a method of the module returns.
+    /// The value that a method of this module returns.
     Own(Token),
-    /// A name: `Type::Method` for the value that a method of another module returns, otherwise the
-    /// type.
+    /// A name. It is `Type::Method` for the value that a method of another module returns, and
+    /// otherwise the type of the awaited value.
     Named(String),
 }
 
 /// The code of an async method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsyncCode {
-    /// Token of the field with the number of the await, as used in the code.
+    /// Token of the field that holds the number of the await, as the code uses it.
     pub(crate) state: u32,
     pub(crate) awaits: Vec<Await>,
 }

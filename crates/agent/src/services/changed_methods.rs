@@ -1,30 +1,30 @@
-//! Recompiling methods of a library with code of an instrument.
+//! Recompiles methods of a library with code of an instrument.
 
 use clr_profiler::{BodyWriters, Error, ModuleId, ProfilerInfo, Token};
 
 use super::kept_code::{self, Method};
 
-/// How the changes of several methods depend on each other.
+/// How the change of a method depends on the changes of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Belongs {
-    /// On all others: a change of one method begins something that a change of another ends. Either
-    /// all methods are changed or none.
+    /// It depends on all others: code in one method begins something that code in another method
+    /// ends. Either all methods are changed or none.
     Together,
-    /// On nothing: the other methods are changed even where this one can't be.
+    /// It does not depend on them: the other methods are changed even if this one can't be.
     Alone,
 }
 
 /// The result of changing methods.
 #[derive(Default)]
 pub(crate) struct ChangedMethods {
-    /// Methods that are recompiled: all whose code differs from before.
+    /// Methods that are recompiled because their code changes.
     pub(crate) changed: Vec<Method>,
     /// Methods that can't be changed, with the reason.
     pub(crate) refused: Vec<(Method, Error)>,
 }
 
-/// Recompiles methods of a module with the code that an author inserts, and also the callers that
-/// have inlined these methods. Earlier changes stay.
+/// Recompiles methods of a module with inserted code, and also the callers that have inlined these
+/// methods. Changes that were made earlier stay.
 ///
 /// # Errors
 /// The error of the runtime.

@@ -1,5 +1,5 @@
-//! Catch blocks of clauses with a filter. The runtime reports where the code of a catch block
-//! begins, but not whether its clause has a filter.
+//! Finds out which catch blocks belong to clauses with a filter. The runtime reports where the code
+//! of a catch block begins, but not whether its clause has a filter.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,8 +31,8 @@ impl Clauses {
     }
 
     /// Whether the catch block that has just run belongs to a clause with a filter; `None` where
-    /// the runtime can't say. Call it only when a catch block is left. It asks the runtime about a
-    /// block that is not cached.
+    /// the runtime can't say. To be called only when a catch block is left. Asks the runtime about
+    /// a block that is not cached.
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {
@@ -53,7 +53,7 @@ impl Clauses {
         found
     }
 
-    /// Code was unloaded; other code may later be placed at its addresses.
+    /// To be called when code was unloaded, as other code may later be placed at its addresses.
     pub(crate) fn code_unloaded(&self) {
         let mut known = self.known_clauses();
         known.has_filter.clear();

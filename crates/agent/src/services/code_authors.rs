@@ -1,8 +1,8 @@
-//! The authors of changes to the program's methods, from all instruments.
+//! The authors of changes to the program's methods. Instruments register them here.
 //!
 //! The runtime accepts one body for each version of a method. When an instrument changes methods at
-//! the load of their module, these changes must also be in every body that another instrument makes
-//! of the methods later. So the authors that change methods at load are registered here for the
+//! the load of their module, every body that another instrument makes of these methods later must
+//! contain the changes, too. So the authors that change methods at load are registered here for the
 //! instruments that recompile them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clr_profiler::{BodyWriter, BodyWriters, ProfilerInfo};
 
-/// Authors that change methods when their module is loaded.
+/// Authors that change methods as soon as their module is loaded.
 #[derive(Default)]
 pub(crate) struct CodeAuthors {
     authors: Mutex<Vec<Arc<dyn BodyWriter>>>,
@@ -19,27 +19,28 @@ pub(crate) struct CodeAuthors {
 }
 
 impl CodeAuthors {
-    /// Adds an author, and returns the arbiter of the bodies that methods get when their module is
-    /// loaded.
+    /// Adds an author that changes methods when their module is loaded. Returns the [`BodyWriters`]
+    /// that make the bodies of these methods.
     pub(crate) fn at_load(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.authors.lock().unwrap_or_else(PoisonError::into_inner).push(author);
         self.change.store(true, Ordering::Release);
         self.all(info)
     }
 
-    /// Whether methods may have inserted code from the load of their module on.
+    /// Whether instruments may change methods as soon as their module is loaded.
     pub(crate) fn change_at_load(&self) -> bool {
         self.change.load(Ordering::Acquire)
     }
 
-    /// Whether methods may have inserted code from the load of their module on, as a flag for
-    /// callers that ask before all authors are registered.
+    /// Like [`change_at_load`](Self::change_at_load), as a flag for callers that ask before all
+    /// authors are registered.
     pub(crate) fn changes_at_load(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.change)
     }
 
-    /// Arbiter of the bodies of recompiled methods: with the changes made when their module was
-    /// loaded, and an author's changes within those.
+    /// The [`BodyWriters`] that make the bodies of methods that are recompiled later. A body
+    /// contains the changes made when the module was loaded, and within them the changes of
+    /// `author`.
     pub(crate) fn anew(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.all(info).with(author)
     }

@@ -38,7 +38,7 @@ const OBJECT: u32 = 1;
 /// Nested objects that are searched for the first field at most.
 const MOST_OBJECTS: usize = 8;
 
-/// The parts that the program's code marks.
+/// Follows the parts that the program's code marks.
 pub(crate) struct CodeMarks(&'static Marks);
 
 struct Marks {
@@ -106,12 +106,13 @@ impl CodeMarks {
         Self(keep(Marks { info, writer, helper, pipe, is_wanted: AtomicBool::new(false), open: Mutex::default() }))
     }
 
-    /// The events that the agent needs from the runtime.
+    /// The events that this needs from the runtime.
     pub(crate) fn events(&self) -> Events {
         self.0.pipe.events()
     }
 
-    /// The agent runs. After an attach, which sources the program has already created is not known.
+    /// To be called when the agent runs. After an attach it is unknown which of the sources the
+    /// program has created already.
     pub(crate) fn begin(&self, beginning: Beginning) {
         if beginning == Beginning::Attach {
             self.0.is_wanted.store(true, Ordering::Release);
@@ -119,7 +120,7 @@ impl CodeMarks {
         }
     }
 
-    /// The task of the helper thread.
+    /// Task of the helper thread for these events.
     pub(crate) fn task(&self) -> Box<dyn Task> {
         Box::new(Switch { marks: self.0, session: self.0.pipe.task() })
     }

@@ -25,10 +25,10 @@ use crate::hook_sets::HookParts;
 /// Address space for the dictionary of types, which is mapped once and can't grow.
 const TYPES_BYTES: u64 = 256 << 20;
 
-/// How the recording of the process begins.
+/// How the recording of a process begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beginning {
-    /// With the runtime.
+    /// Together with the runtime.
     Launch,
     /// In a program that was already running.
     Attach,
@@ -43,10 +43,10 @@ pub(crate) struct Context {
     pub(crate) object_types: Arc<ObjectTypes>,
     pub(crate) helper: HelperHandle,
     pub(crate) interval_ns: u64,
-    /// Monotonic nanoseconds when the recording of the process began.
+    /// Time in monotonic nanoseconds at which the recording of the process began.
     pub(crate) start_ns: u64,
     pub(crate) beginning: Beginning,
-    /// Which events instruments keep.
+    /// Which events the instruments keep.
     pub(crate) kept_events: KeptEvents,
     /// Conditions that cause the kept events to be written out.
     pub(crate) triggers: &'static Triggers,
@@ -66,7 +66,7 @@ pub(crate) struct Context {
     /// Authors of changed code. An instrument that changes methods at load starts before an
     /// instrument that changes them later.
     pub(crate) code_authors: CodeAuthors,
-    /// Sampler, for instruments that record samples.
+    /// The sampler, for instruments that record samples.
     pub(crate) sampler: SharedSampler,
     /// The session that delivers the runtime's own events.
     pub(crate) event_pipe: SharedEventPipe,
@@ -77,7 +77,7 @@ pub(crate) struct Context {
 pub(crate) struct SharedTypes(OnceLock<&'static Types>);
 
 impl SharedTypes {
-    /// The types; `None` where no instrument has asked for them.
+    /// The types; `None` if no instrument has asked for them.
     pub(crate) fn in_use(&self) -> Option<&'static Types> {
         self.0.get().copied()
     }
@@ -89,7 +89,7 @@ impl Context {
         self.event_pipe.open(&self.info, self.writer)
     }
 
-    /// Sampler, created when the first instrument asks.
+    /// The sampler, created when the first instrument asks for it.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -99,18 +99,19 @@ impl Context {
         self.sampler.open(SamplerContext { info, writer, helper, stacks, start_ns: *start_ns, code: &code })
     }
 
-    /// A new map of code. Its user asks the runtime for [`CodeFeed::EVENTS`].
+    /// A new map of code. Its user must ask the runtime for [`CodeFeed::EVENTS`].
     pub(crate) fn code_map(&self) -> CodeMap {
         CodeMap::new(&self.info, &self.functions, &self.code, self.code_authors.changes_at_load())
     }
 
-    /// Changes of the program's code, as far as the runtime is asked for [`CodeFeed::EVENTS`].
+    /// Changes of the program's code. They are complete only if the runtime is asked for
+    /// [`CodeFeed::EVENTS`].
     pub(crate) fn code_feed(&self) -> Arc<CodeFeed> {
         self.code.open(&self.info, &self.functions, self.code_authors.changes_at_load())
     }
 
-    /// Call stacks for callbacks, with numbers in the recording's stack table. Their user asks the
-    /// runtime for the events about unloaded code.
+    /// Call stacks for callbacks, with numbers in the recording's stack table. The user must ask
+    /// the runtime for the events about unloaded code.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -120,7 +121,7 @@ impl Context {
         CallStacks::new(wanted, &self.info, &self.functions, (recorded, code.inlined(), code.awaiters()))
     }
 
-    /// The store of an instrument's samples, at most `max_bytes` long.
+    /// Creates the store of an instrument's samples, of at most `max_bytes` bytes.
     ///
     /// # Errors
     /// A sentence for the user, when its file could not be made.

@@ -1,4 +1,4 @@
-//! Detaching from a program at the end of an attached recording.
+//! Detaches the agent from a program at the end of an attached recording.
 //!
 //! 1. The helper thread sees that the recording is [over](Detach::is_abandoned), ends its tasks,
 //!    [asks](Detach::request) the runtime to detach, and ends.
@@ -39,7 +39,7 @@ const TURN_MS: u32 = 20;
 /// Factor by which a program's share of a processor shrinks for each step of its niceness.
 const FOR_NICENESS: f64 = 1.25;
 
-/// Makes the agent dormant where the runtime does not detach it. Returns whether the agent is
+/// Makes the agent dormant, if the runtime does not detach it. Returns whether the agent is
 /// dormant.
 pub(crate) type GoDormant = Box<dyn Fn() -> bool + Send + Sync>;
 
@@ -47,7 +47,7 @@ pub(crate) type GoDormant = Box<dyn Fn() -> bool + Send + Sync>;
 /// runtime can still be asked.
 pub(crate) type ReleaseHandles = Box<dyn Fn() + Send + Sync>;
 
-/// The detaching of the agent from a program that it attached to.
+/// Detaches the agent from a program that it was attached to.
 pub(crate) struct Detachment {
     folder: Option<PathBuf>,
     info: ProfilerInfo,

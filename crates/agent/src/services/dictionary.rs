@@ -1,4 +1,4 @@
-//! Numbers and names of the entities that events refer to.
+//! Numbers and names of the entities that events refer to, such as classes, modules and threads.
 //!
 //! The runtime reuses its identifiers after an unload, so each entity gets a number of our own when
 //! it is first seen. A record with its name follows: at once or, where the runtime can't be asked,
@@ -20,7 +20,7 @@ use crate::services::event_log::EventLog;
 /// Entities that wait for their names at most.
 const MOST_WAITING: usize = 1 << 16;
 
-/// When a name is resolved: whether the current callback may query the runtime.
+/// When a name is looked up. This depends on whether the current callback may query the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolve {
     /// At once: this callback may query the runtime.
@@ -67,8 +67,8 @@ impl Dictionary {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of a function, noted in the recording. With [`Resolve::Deferred`] only a function
-    /// that was noted before has a number.
+    /// Number of a function, whose name is noted in the recording. With [`Resolve::Deferred`], only
+    /// a function that was noted before has a number.
     pub(crate) fn function(&self, function: FunctionId, resolve: Resolve) -> EntityRef {
         let index = match resolve {
             Resolve::Now => self.functions.noted(function).index,
@@ -77,29 +77,29 @@ impl Dictionary {
         EntityRef { id: function.as_raw() as u64, index }
     }
 
-    /// Decision of the filters about a function.
+    /// What is known about a function: whether the filters select it.
     pub(crate) fn known(&self, function: FunctionId) -> KnownFunction {
         self.functions.get(function)
     }
 
-    /// Number of a class.
+    /// The runtime's identifier of a class, and its number.
     pub(crate) fn class(&self, class: ClassId, resolve: Resolve) -> EntityRef {
         self.entity(Tag::CLASS, class.as_raw(), resolve)
     }
 
-    /// Number of the class of an object. Call it only in the callback that received the object, and
-    /// where the runtime may be asked.
+    /// Number of the class of an object. To be called only in the callback that received the
+    /// object, and where the runtime may be asked.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
         self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Resolve::Now))
     }
 
-    /// The class of an object, as an identifier only. Call it only in the callback that received
-    /// the object.
+    /// The runtime's identifier of an object's class. To be called only in the callback that
+    /// received the object.
     pub(crate) fn class_id_of(&self, object: ObjectId<'_>) -> Option<ClassId> {
         if object.address() == 0 { None } else { self.info.class_of_object(object).ok() }
     }
 
-    /// Number of any entity but a function.
+    /// Number of an entity that is not a function.
     pub(crate) fn entity(&self, tag: Tag, id: usize, resolve: Resolve) -> EntityRef {
         if id == 0 {
             return EntityRef::default();
@@ -125,7 +125,7 @@ impl Dictionary {
         entity
     }
 
-    /// Resolves the deferred names. Call it where the runtime may be asked.
+    /// Looks up the names that were deferred. To be called where the runtime may be asked.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);
@@ -188,13 +188,14 @@ impl Dictionary {
         self.tables().entities.get(&(tag, id)).is_some_and(|entry| entry.named)
     }
 
-    /// The entity is gone: the runtime may reuse the identifier from now on.
+    /// To be called when an entity is gone, as the runtime may reuse its identifier.
     pub(crate) fn forget(&self, tag: Tag, id: usize) {
         self.tables().entities.remove(&(tag, id));
     }
 
-    /// A module is unloading, and the identifiers of its classes will be reused. Only the runtime
-    /// could tell which classes these are, so all classes get new numbers when they are seen again.
+    /// To be called when a module is unloading, as the identifiers of its classes will be reused.
+    /// Only the runtime could tell which classes these are, so all classes get new numbers when
+    /// they are seen again.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
         tables.entities.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));

@@ -15,7 +15,7 @@ const ASSEMBLY: Token = Token::new(0x2000_0001);
 /// Bytes of the longest version that is kept.
 const LONGEST: usize = 255;
 
-/// Waits for the assembly and notes it.
+/// Waits for the entry assembly to be loaded, and notes it in the recording.
 pub(crate) struct EntryAssemblyWatch {
     info: ProfilerInfo,
     functions: Arc<Functions>,

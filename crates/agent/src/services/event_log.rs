@@ -1,7 +1,8 @@
-//! Log of instruments that record events: records in chunks, with a sequence of chunks per thread.
+//! Log of an instrument that records events. Each thread writes its records to a sequence of chunks
+//! of its own.
 //!
 //! Writing takes no lock and asks neither the runtime nor the disk. So every callback may write,
-//! also during a collection. A write waits only where events come faster than the helper thread can
+//! also during a collection. A write waits only if events come faster than the helper thread can
 //! back memory for them, and then for a bounded time. Names for a record are queried before the
 //! record is written.
 
@@ -46,7 +47,7 @@ static LOGS: AtomicU32 = AtomicU32::new(0);
 /// Logs of the current recording that are rings: threads that end return their chunks to them.
 static RINGS: Mutex<Vec<&'static EventLog>> = Mutex::new(Vec::new());
 
-/// The recording is over, and its logs are not used any more.
+/// To be called when the recording is over and its logs are not used any more.
 pub(crate) fn let_go() {
     rings().clear();
     TRACKS.give_back_all();
@@ -71,7 +72,7 @@ struct Track {
 }
 
 impl EventLog {
-    /// Makes the log's file for `instrument`, at most `limit` bytes.
+    /// Creates the log's file for `instrument`, of at most `limit` bytes.
     ///
     /// # Errors
     /// A sentence for the user, when the file or the thread key could not be made.
@@ -126,16 +127,16 @@ impl EventLog {
         }
     }
 
-    /// Writes a record whose fields `fill` adds; `fill` may be called twice. A record without a
-    /// time, or with an earlier time than the previous record of the thread, gets the time of that
+    /// Writes a record whose fields `fill` adds; `fill` may be called twice. If `now` is `None`, or
+    /// earlier than the previous record of the thread, the record gets the time of that previous
     /// record. Returns whether the record was written.
     #[inline]
     pub(crate) fn write_with(&self, now: Option<u64>, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         self.on_track(|track| self.write_on(track, now, kind, &fill)) == Some(true)
     }
 
-    /// Like [`write_with`](Self::write_with), for a thread that is already known; it also writes
-    /// while recording is stopped. For facts about the thread that must be known when recording
+    /// Like [`write_with`](Self::write_with), but also writes while recording is stopped. The
+    /// thread must be known already. For facts about the thread that must be known when recording
     /// starts again.
     pub(crate) fn write_while_stopped(&self, now: u64, kind: Kind, fill: impl Fn(&mut Encoder<'_>)) -> bool {
         threads::known()

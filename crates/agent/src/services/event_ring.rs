@@ -1,5 +1,5 @@
-//! Ring of chunks for events of calls. Each thread writes to a chunk of its own, and the ring keeps
-//! the last events.
+//! Ring of chunks that holds events of calls. Each thread writes to a chunk of its own, and the
+//! ring keeps the last events.
 //!
 //! A thread that appends an event is in a hook, in cooperative mode. So nothing here allocates. A
 //! wait is bounded, and does not happen while the runtime suspends the threads.
@@ -13,11 +13,11 @@ use clrscope_agent_base::memory::Patience;
 use clrscope_recording::model::LossReason;
 use clrscope_recording::writer::{Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
-/// Bytes that are backed ahead of need, at least: the helper thread may not run for a while, and a
-/// busy thread fills a few hundred MB in a second.
+/// Least number of bytes that are backed ahead of need. The helper thread may not run for a while,
+/// and a busy thread fills a few hundred MB in a second.
 pub(crate) const AHEAD: usize = 16 << 20;
-/// Bytes that are backed, at most, for threads that the runtime suspends, which may not wait:
-/// during a suspension four threads that do nothing but call fill a megabyte.
+/// Most bytes that are backed for threads that the runtime suspends, as these may not wait. During
+/// a suspension, four threads that do nothing but call methods fill a megabyte.
 pub(crate) const RESERVE: usize = 32 << 20;
 /// Bytes of a chunk.
 pub(crate) const CHUNK: usize = 32 << 10;
@@ -28,7 +28,7 @@ const CHUNKS_LEAST: u64 = 64;
 pub(crate) struct RingLayout {
     /// `u64`: address of the chunk that the thread writes its events to.
     pub(crate) chunk: usize,
-    /// `u32`: bytes of events that the chunk has room for, 0 where there is no chunk.
+    /// `u32`: bytes of events that the chunk has room for; 0 if there is no chunk.
     pub(crate) room: usize,
     /// Number of calls whose events a chunk holds, to count overwritten calls.
     pub(crate) calls_in: fn(Chunk) -> u64,
@@ -62,7 +62,7 @@ fn empty_chunk() -> u64 {
 }
 
 impl EventRing {
-    /// A ring in a store. `limit` is its size in bytes, `None` where all events are kept.
+    /// Creates a ring in a store. `limit` is its size in bytes; `None` if all events are kept.
     pub(crate) fn new(
         layout: RingLayout,
         writer: &'static ProcessWriter,
@@ -89,8 +89,8 @@ impl EventRing {
         &self.store
     }
 
-    /// Task of the helper thread for the ring. `instrument` is the name that remarks give. `forget`
-    /// is called when recording starts again.
+    /// Task of the helper thread for the ring. `instrument` is the name that remarks give. The task
+    /// calls `forget` when recording starts again.
     pub(crate) fn task(&'static self, instrument: &'static str, forget: fn()) -> Box<dyn Task> {
         let (stalled_ns, naps_in_suspensions, stop_rounds) = Default::default();
         Box::new(Keeper { ring: self, instrument, forget, stalled_ns, naps_in_suspensions, stop_rounds })
@@ -111,13 +111,13 @@ impl EventRing {
         self.is_suspending.store(is_suspending, Ordering::Release);
     }
 
-    /// The calling thread is new: its first event will request a chunk.
+    /// To be called when the calling thread is new. Its first event will request a chunk.
     pub(crate) fn begin(&self, record: ThreadRecord) {
         record.u64(self.layout.chunk).store(empty_chunk(), Ordering::Relaxed);
         record.u32(self.layout.room).store(0, Ordering::Relaxed);
     }
 
-    /// The calling thread ends, or its chunk is full.
+    /// To be called when the calling thread ends, or its chunk is full.
     pub(crate) fn finish(&self, record: ThreadRecord) {
         record.u32(self.layout.room).store(0, Ordering::Relaxed);
         let address = record.u64(self.layout.chunk).swap(empty_chunk(), Ordering::Relaxed);
@@ -129,8 +129,8 @@ impl EventRing {
         }
     }
 
-    /// The thread's chunk with at least this many free bytes; a new chunk if the current one is
-    /// full. `None` where there is no room. Only for the thread that owns the record.
+    /// A chunk of the thread with at least this many free bytes; a new one if the current chunk is
+    /// full. `None` if there is no room. Only the thread that owns the record may call this.
     pub(crate) fn room_for(&self, record: ThreadRecord, bytes: usize) -> Option<Chunk> {
         let room = record.u32(self.layout.room).load(Ordering::Relaxed) as usize;
         let address = record.u64(self.layout.chunk).load(Ordering::Relaxed);

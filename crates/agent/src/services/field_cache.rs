@@ -1,5 +1,5 @@
-//! Cache of the encoded fields that a thread has written: most programs throw along the same few
-//! paths.
+//! Cache of the encoded fields that a thread has written. It helps because most programs throw
+//! exceptions on the same few paths.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use clrscope_recording::events::ShortFields;
 /// Entries of the cache. A power of two.
 const SLOTS: usize = 128;
 
-/// The encoded functions and classes by their identifiers, which are addresses and therefore
+/// The encoded functions and classes, by their identifiers. Identifiers are addresses and therefore
 /// distinct. Only the owning thread uses the cache. The atomics only satisfy `Sync`.
 pub(crate) struct FieldCache {
     slots: [Slot; SLOTS],
@@ -35,12 +35,13 @@ impl FieldCache {
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
-    /// Drops all entries: another recording begins.
+    /// Drops all entries. To be called when another recording begins.
     pub(crate) fn clear(&self) {
         self.slots.iter().for_each(|slot| slot.id.store(0, Ordering::Relaxed));
     }
 
-    /// Fields of `id`. `find` makes them once, and again after an unload. `epoch` counts unloads.
+    /// The encoded fields of `id`. `find` makes them at the first call, and again after an unload.
+    /// `epoch` is the number of unloads so far.
     #[inline]
     pub(crate) fn get(&self, id: usize, epoch: u64, find: impl FnOnce() -> ShortFields) -> ShortFields {
         let slot = self.slot(id);

@@ -28,10 +28,11 @@ impl FixedModules {
         Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
     }
 
-    /// Reason why no method of a module can be recompiled. Call it where the runtime may be asked.
+    /// Reason why no method of a module can be recompiled. To be called where the runtime may be
+    /// asked.
     ///
     /// The attribute tells whether a module may be edited. .NET 9 and 10 refuse such a module with
-    /// `CORPROF_E_MODULE_IS_ENC`. .NET 8 accepts the request and does nothing, so that the methods
+    /// `CORPROF_E_MODULE_IS_ENC`. .NET 8 accepts the request and does nothing, so the methods
     /// seemed never to be called (measured with the fixture `Editable`).
     pub(crate) fn why(&self, info: &ProfilerInfo, names: &NameCache, module: ModuleId) -> Option<&'static str> {
         if info.module_info(module).is_ok_and(|about| about.flags.is_collectible()) {
@@ -54,7 +55,7 @@ fn is_unoptimised(value: &[u8]) -> bool {
     }
 }
 
-/// Reason of a refusal by the runtime, with an explanation where users can do something about it.
+/// Text for a refusal by the runtime, with an explanation where users can do something about it.
 pub(crate) fn reason(error: &clr_profiler::Error) -> String {
     match error.hresult() {
         HResult::MODULE_IS_ENC => EDITABLE.to_owned(),

@@ -26,11 +26,11 @@ pub(crate) enum GcEvent {
     Heap { heap: u32, generations: [Option<GenerationSizes>; GENERATIONS] },
     /// Mechanisms that a collection used.
     Mechanisms { generation: u32, mechanisms: u32, memory_load: Option<u32> },
-    /// A step of a suspension, by the event's number; the first step has the reason.
+    /// A step of a suspension. `step` is the number of the event; only the first step has a reason.
     Suspension { step: u32, reason: Option<u32> },
     /// Finalizers have run.
     Finalizers { count: u32 },
-    /// The heap has a new range: the address where its objects begin, and its size.
+    /// The heap has a new range: its objects begin at `start`, and its size is `bytes`.
     Range { start: u64, bytes: u64 },
 }
 

@@ -2,10 +2,10 @@
 //!
 //! From .NET 9 on the runtime passes an exception to a filter by address. It reads the address
 //! before it notifies profilers of the filter, and allows collections in between
-//! (`CallFilterFunclet` in its `exceptionhandling.cpp`, dotnet/runtime#132462). A collection that
-//! moves the exception in that time leaves the filter with a stale address, and the program crashes
-//! by a fault of the runtime. This can happen wherever a profiler asks for notifications of
-//! exceptions. A pinned exception does not move.
+//! (`CallFilterFunclet` in its `exceptionhandling.cpp`, dotnet/runtime#132462). If a collection
+//! moves the exception in that time, the filter gets a stale address, and the program crashes
+//! because of this fault of the runtime. This can happen wherever a profiler asks for notifications
+//! of exceptions. A pinned exception does not move.
 //!
 //! Each thread has a stack of pins: one for each exception that it has thrown and that may not be
 //! handled yet. A pin is removed when the thread leaves a catch block. It is removed at the latest
@@ -40,13 +40,14 @@ struct Pin<P> {
 }
 
 impl HeldExceptions {
-    /// Starts without pins.
+    /// Creates the stacks of pins, without any pins.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
         let needs_it = info.runtime_version().is_ok_and(|version| version.major >= FIRST_MAJOR);
         Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
     }
 
-    /// Removes all pins, and adds no more. Call it when no more callbacks about exceptions come.
+    /// Removes all pins, and adds no more. To be called when no more callbacks about exceptions
+    /// come.
     pub(crate) fn let_go(&self) {
         let all = self.threads().take();
         drop(all);

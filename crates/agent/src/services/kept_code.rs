@@ -1,8 +1,9 @@
 //! Methods whose code stays changed until the process ends, even after the end of the recording
 //! that changed it.
 //!
-//! A method that has begun a wait in changed code can only continue in changed code. So all code
-//! that recompiles such a method gives it this body, and no code restores its original body.
+//! A method that has begun a wait in changed code can only continue in changed code. So every
+//! instrument that recompiles such a method gives it this body, and none restores its original
+//! body.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clr_profiler::callback_args::FunctionControl;
 use clr_profiler::{Callbacks, FunctionId, ModuleId, ProfilerInfo, ReJitId, Token, WrittenBody};
 
-/// A method of a module.
+/// A method, given by its module and its token.
 pub(crate) type Method = (ModuleId, Token);
 
 /// The methods of the process. Their modules are never unloaded: methods of unloadable modules are
@@ -62,12 +63,12 @@ pub(crate) fn function_of(method: Method) -> Option<FunctionId> {
     methods().as_ref()?.get(&method)?.function
 }
 
-/// Sets whether another part of the agent supplies the bodies to the runtime.
+/// Sets whether another part of the agent supplies the kept bodies to the runtime.
 pub(crate) fn set_answered(is_answered: bool) {
     IS_ANSWERED.store(is_answered, Ordering::Release);
 }
 
-/// The part of the agent that supplies kept bodies to the runtime, as long as the process runs.
+/// Supplies the kept bodies to the runtime for as long as the process runs.
 pub(crate) struct KeptCode {
     info: ProfilerInfo,
 }

@@ -1,4 +1,4 @@
-//! Which events a recording keeps: all, or those of the last period.
+//! Which events a recording keeps: all events, or those of the last period.
 
 use std::time::Duration;
 
@@ -30,12 +30,12 @@ impl KeptEvents {
         self.last.map_or(Keep::First, |last| Keep::Recent((last + last / 4 + READING).as_nanos() as u64))
     }
 
-    /// The limit of a store that may otherwise have `bytes`.
+    /// The limit in bytes of a store, whose limit would be `bytes` if all events were kept.
     pub(crate) fn limit(self, bytes: u64) -> u64 {
         if self.last.is_some() { bytes.min(self.share) } else { bytes }
     }
 
-    /// The period in nanoseconds; `None` where all events are kept.
+    /// Length of the last period in nanoseconds; `None` if all events are kept.
     pub(crate) fn last_ns(self) -> Option<u64> {
         self.last.map(|last| last.as_nanos() as u64)
     }

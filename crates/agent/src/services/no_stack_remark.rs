@@ -13,12 +13,12 @@ pub(crate) struct NoStackRemark {
 }
 
 impl NoStackRemark {
-    /// The remark of an instrument; its text begins with the instrument's name.
+    /// Creates the remark of an instrument. `text` begins with the instrument's name.
     pub(crate) fn new(writer: &'static ProcessWriter, text: &'static str) -> Self {
         Self { writer, text, is_made: AtomicBool::new(false) }
     }
 
-    /// Number of a stack; 0 where the runtime could not walk it.
+    /// Number of a stack; 0 if the runtime could not walk it. The first error makes the remark.
     pub(crate) fn number(&self, walked: Result<u32>) -> u32 {
         walked.unwrap_or_else(|error| {
             if !self.is_made.swap(true, Ordering::Relaxed) {

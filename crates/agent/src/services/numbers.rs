@@ -1,5 +1,5 @@
-//! Numbers for operations under way in the program's code, for example awaits. The program keeps
-//! the number next to the state of the operation.
+//! Numbers for pending operations in the program's code, for example awaits. The program keeps the
+//! number next to the state of the operation.
 //!
 //! The number leads back to the facts about the operation, from any thread and after the collector
 //! has moved the state. A table belongs to the process, not to a recording: an operation that is
@@ -13,8 +13,8 @@ use clrscope_agent_base::arch::thread_address;
 use clrscope_agent_base::os::memory;
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-/// How many numbers there are: as many as fit into the state of an async method between the bits of
-/// the await and the mark.
+/// How many numbers there are: as many as fit into the state of an async method, between the bits
+/// for the number of the await and the bit that marks such states.
 pub(crate) const MOST: u32 = NUMBERED_WAIT >> AWAIT_BITS;
 /// Number of lists of free numbers, so that threads do not contend for one.
 const LISTS: usize = 16;
@@ -41,7 +41,7 @@ struct Slot<T> {
 #[repr(align(64))]
 struct FreeList(AtomicU64);
 
-/// A table of operations under way by their numbers.
+/// A table of pending operations, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers<T> {
     /// Pages that are zero until they are touched, and that stay mapped.
@@ -58,7 +58,7 @@ unsafe impl<T: Numbered> Send for Numbers<T> {}
 unsafe impl<T: Numbered> Sync for Numbers<T> {}
 
 impl<T: Numbered> Numbers<T> {
-    /// An empty table; `None` where the process has no address space left.
+    /// Creates an empty table; `None` if the process has no address space left.
     pub(crate) fn map() -> Option<Self> {
         let start = memory::map(MOST as usize * size_of::<Slot<T>>())?.cast();
         Some(Self { start, given: AtomicU32::new(0), free: Default::default(), things: PhantomData })
@@ -77,7 +77,7 @@ impl<T: Numbered> Numbers<T> {
         self.slot(number).map(|slot| &slot.known)
     }
 
-    /// Takes a free number; `None` where there is none left.
+    /// Takes a free number; `None` if none is left.
     #[inline]
     pub(crate) fn take_number(&self) -> Option<u32> {
         let own = own_list();
@@ -106,7 +106,7 @@ impl<T: Numbered> Numbers<T> {
         }
     }
 
-    /// All operations that may be under way.
+    /// All operations that may be pending.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         (0..self.given.load(Ordering::Acquire).min(MOST)).filter_map(|number| self.known(number))
     }

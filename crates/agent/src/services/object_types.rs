@@ -1,5 +1,5 @@
-//! The dictionary of object types, shared by the instruments that record memory: the number of each
-//! class, and its name and module in the recording.
+//! The dictionary of object types, which the instruments that record memory share. It has the
+//! number of each class, and its name and module in the recording.
 //!
 //! The runtime reuses identifiers of classes after an unload. So each class gets a number of our
 //! own when it is first seen, and a number is never reused. Where the runtime may not be asked (in
@@ -22,7 +22,7 @@ const DEEPEST: usize = 32;
 /// Classes that wait for their names at most.
 const MOST_WAITING: usize = 1 << 20;
 
-/// The dictionary.
+/// The dictionary of object types.
 pub(crate) struct ObjectTypes {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -57,9 +57,9 @@ impl ObjectTypes {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a class; its name is in the recording when this returns. Call it only where
-    /// the runtime may be asked for names. A look-up may let a collection run, so ask about the
-    /// object before.
+    /// The number of a class; its name is in the recording when this returns. To be called only
+    /// where the runtime may be asked for names. The look-up may let a collection run, so ask about
+    /// the object itself before.
     pub(crate) fn noted(&self, class: ClassId) -> u32 {
         let number = self.numbered(class, false);
         self.settle();
@@ -69,15 +69,16 @@ impl ObjectTypes {
         number.0
     }
 
-    /// The number of a class by the runtime's identifier, if it has one. Does not ask the runtime.
+    /// The number of a class; `None` if it has none yet. `class` is the runtime's identifier. Does
+    /// not ask the runtime.
     pub(crate) fn known(&self, class: usize) -> Option<u32> {
         // SAFETY: a key to compare with; the runtime is never asked about it.
         let class = unsafe { ClassId::from_raw(class) };
         self.tables().by_class.get(&class).copied()
     }
 
-    /// The number of a class, also where the runtime may not be asked. The name follows
-    /// ([`settle`](Self::settle)).
+    /// The number of a class. May be called even where the runtime may not be asked. The name
+    /// follows later ([`settle`](Self::settle)).
     pub(crate) fn reserved(&self, class: ClassId) -> u32 {
         self.numbered(class, true).0
     }
@@ -101,7 +102,7 @@ impl ObjectTypes {
         (number, true)
     }
 
-    /// Resolves the deferred names. Call it where the runtime may be asked.
+    /// Looks up the names that were deferred. To be called where the runtime may be asked.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);

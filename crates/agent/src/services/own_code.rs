@@ -5,9 +5,10 @@ use clrscope_agent_base::developer_log::{Level, log};
 
 use super::kept_code::{self, Method};
 
-/// Restores the original code of methods: new calls run it. Calls that are under way end in the
-/// code that they began in. A method with kept code that had inlined one of these methods stays
-/// compiled without the inlined copy. `who` names the instrument that had changed the methods.
+/// Restores the original code of methods. New calls run the original code; calls that have begun
+/// end in the code in which they began. A method with kept code that had inlined one of these
+/// methods stays compiled without the inlined copy. `who` names the instrument that had changed the
+/// methods.
 pub(crate) fn revert(info: &ProfilerInfo, who: &str, methods: &[Method]) {
     let methods: Vec<Method> = methods.iter().copied().filter(|method| !kept_code::is_kept(*method)).collect();
     if methods.is_empty() {

@@ -8,10 +8,11 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 /// Refused methods of a module that are named at most.
 const MOST_NAMED: usize = 20;
 
-/// Signatures of methods that stay unchanged, each with the reason.
+/// Signatures of methods that could not be changed, each with the reason.
 pub(crate) type Refused = Vec<(String, String)>;
 
-/// Notes how many methods of an assembly stay unchanged, and names some of them with the reason.
+/// Notes in the recording how many methods of an assembly could not be changed, and names some of
+/// them with the reason.
 pub(crate) fn note_refused(writer: &ProcessWriter, loss: LossReason, assembly: &str, refused: &[(String, String)]) {
     if refused.is_empty() {
         return;

@@ -1,8 +1,8 @@
 //! The request for which each thread works, for instruments that sum up the work of threads.
 //!
 //! The work of a thread is divided into stretches, from one switch to the next. In a stretch the
-//! thread works for one request or for none. The sums of a stretch belong to its request, because
-//! their records lie in its time.
+//! thread works for one request or for none. The sums of a stretch belong to the stretch's request,
+//! as their records lie in its time.
 
 use std::io;
 
@@ -30,7 +30,7 @@ static OF_THREADS: ThreadOwnPool<Work> = ThreadOwnPool::nothing();
 /// The state of the current recording, where requests are recorded.
 static CURRENT: PublishedState<ThreadOwn<Work>> = PublishedState::nothing();
 
-/// Requests are recorded from now on.
+/// Prepares the state of threads: requests are recorded from now on.
 ///
 /// # Errors
 /// When the process has no thread key left.
@@ -39,19 +39,20 @@ pub(crate) fn open() -> io::Result<()> {
     Ok(())
 }
 
-/// Requests are not recorded any more.
+/// To be called when requests are not recorded any more.
 pub(crate) fn withdraw() {
     CURRENT.withdraw();
 }
 
-/// No thread uses this module any more: another recording may reuse the state of threads.
+/// To be called when no thread uses this module any more: another recording may reuse the state of
+/// threads.
 pub(crate) fn let_go() {
     OF_THREADS.give_back_all();
 }
 
-/// The calling thread works for a request from now on, by its id; 0 for none. If the request is new
-/// for the thread, `write` records the switch and returns whether it was written. Otherwise the
-/// next call tries again.
+/// Notes that the calling thread works for the request with this id from now on; 0 for none. If
+/// that is a change, calls `write`, which records the switch and returns whether it was written. If
+/// it was not written, the next call tries again.
 #[inline]
 pub(crate) fn switch(request: u64, write: impl FnOnce() -> bool) {
     let Some(threads) = CURRENT.get() else { return };

@@ -1,5 +1,5 @@
-//! Limit of the number of stacks that are captured. Where threads or methods wait by the million,
-//! the stacks of some waits are enough.
+//! Limits the number of stacks that are captured in a second. If threads or methods wait millions
+//! of times, the stacks of some waits are enough.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub(crate) struct StackRate {
 }
 
 impl StackRate {
-    /// `most`: stacks in each window.
+    /// `most` is the number of stacks that may be captured in each window of time.
     pub(crate) fn new(most: u64) -> Self {
         Self { most, state: AtomicU64::new(0) }
     }

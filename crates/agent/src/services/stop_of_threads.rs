@@ -1,5 +1,5 @@
-//! A suspension of all threads of the runtime, once, at the end of a recording whose code stays in
-//! methods of the program. After it no thread is in the middle of a call of the agent's code.
+//! Suspends all threads of the runtime once, at the end of a recording whose code stays in methods
+//! of the program. After the suspension no thread is in the middle of a call of the agent's code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl StopOfThreads {
         Self::behind(info, thread, |_| ())
     }
 
-    /// Like [`new`](Self::new), but first does work that asks the runtime. The work may be
-    /// repeated.
+    /// Like [`new`](Self::new), but does `work`, which may ask the runtime, before the suspension.
+    /// The work may be repeated.
     pub(crate) fn behind(
         info: &ProfilerInfo,
         thread: &'static str,
@@ -38,8 +38,8 @@ impl StopOfThreads {
         Self { info: info.clone(), thread, work: Arc::new(work), begun: None }
     }
 
-    /// The first call runs `before` and begins the suspension. Returns whether it is over. A failed
-    /// suspension begins again.
+    /// Returns whether the suspension is over. The first call runs `before` and begins the
+    /// suspension. If a suspension fails, another one begins.
     pub(crate) fn is_over(&mut self, before: impl FnOnce()) -> bool {
         let begun = self.begun.get_or_insert_with(|| {
             before();

@@ -1,8 +1,8 @@
 //! Conditions in the program that cause the kept events to be written out (`--on`).
 //!
 //! Instruments report when a condition is met. The helper thread notes it for the launcher, at most
-//! once in the period for which events are kept. Further occurrences within the period are in the
-//! same events, and are only counted.
+//! once in the period for which events are kept. If a condition is met again within that period,
+//! the events already include it, and it is only counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +31,8 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// `kept` is the period for which events are kept.
+    /// Creates the triggers. `kept` is the period for which events are kept; `None` if all are
+    /// kept.
     pub(crate) fn new(all: &[Trigger], kept: Option<Duration>) -> Self {
         let least_ms = all.iter().filter_map(|trigger| match trigger {
             Trigger::Request(ms) => Some(*ms),
@@ -49,7 +50,7 @@ impl Triggers {
         }
     }
 
-    /// Nanoseconds: a request that took longer is a trigger.
+    /// A request that takes longer than this many nanoseconds is a trigger.
     #[inline]
     pub(crate) fn request_ns(&self) -> u64 {
         self.request_ns
@@ -60,7 +61,7 @@ impl Triggers {
         self.all.iter().any(|trigger| matches!(trigger, Trigger::Exception(_)))
     }
 
-    /// The trigger that matches a throw of this type.
+    /// The trigger that matches an exception of this type, if there is one.
     pub(crate) fn on_exception(&self, type_name: &str) -> Option<&Trigger> {
         self.all.iter().find(|trigger| trigger.is_about_type(type_name))
     }
@@ -70,19 +71,19 @@ impl Triggers {
         self.all.iter().any(|trigger| matches!(trigger, Trigger::Counter(..)))
     }
 
-    /// The trigger that matches this value of a counter.
+    /// The trigger that matches this value of a counter, if there is one.
     pub(crate) fn on_counter(&self, name: &str, full_name: &str, value: f64) -> Option<&Trigger> {
         self.all.iter().find(|trigger| trigger.is_about_counter(name, full_name, value))
     }
 
-    /// A request has taken longer than the limit; `what` describes it.
+    /// To be called when a request has taken longer than the limit. `what` describes it.
     pub(crate) fn request_happened(&self, what: impl FnOnce() -> String) {
         if let Some(trigger) = &self.request {
             self.happened(trigger, what);
         }
     }
 
-    /// A trigger has occurred; `what` describes it.
+    /// To be called when a trigger has occurred. `what` describes the occurrence.
     #[cold]
     pub(crate) fn happened(&self, trigger: &Trigger, what: impl FnOnce() -> String) {
         if self.is_armed.swap(false, Ordering::AcqRel) {
@@ -93,7 +94,7 @@ impl Triggers {
         }
     }
 
-    /// Task of the helper thread, where there are triggers.
+    /// Task of the helper thread; `None` if there are no triggers.
     pub(crate) fn task(&'static self, writer: &'static ProcessWriter) -> Option<Box<dyn Task>> {
         (!self.all.is_empty()).then(|| Box::new(Watch { triggers: self, writer, arms_ns: None }) as Box<dyn Task>)
     }

@@ -1,5 +1,5 @@
-//! Compiler-generated conditions of `await foreach`, `await using` and async iterators: whether
-//! there is an object to dispose of, and whether the iterator was disposed.
+//! Compiler-generated conditions of `await foreach`, `await using` and async iterators. They test
+//! whether there is an object to dispose of, and whether the iterator was disposed.
 
 use clr_il::Opcode;
 use clr_metadata::FieldFact;
@@ -7,7 +7,8 @@ use clr_metadata::FieldFact;
 use crate::code::{Code, Step};
 
 /// Whether a condition of an `async` state machine belongs to `await foreach` or `await using`. The
-/// condition of an `await foreach` that asks for the next item is kept: it is the loop's own.
+/// condition of an `await foreach` that asks for the next item does not count: it belongs to the
+/// loop itself.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     is_no_enumerator(code, number)
         || was_thrown(code, number)
@@ -94,8 +95,8 @@ fn is_cleanup(code: &Code<'_>, number: usize) -> bool {
         && (2..=5).filter(loads_kept).any(|back| (1..=4).any(|more| throws(back + more)))
 }
 
-/// Whether a condition of an async iterator's state machine tests its state or whether it is
-/// disposed.
+/// Whether a condition in an async iterator's state machine tests the iterator's state, or whether
+/// the iterator is disposed.
 pub(super) fn is_iterators(code: &Code<'_>, number: usize) -> bool {
     let loads = |back: usize, name: &str| {
         let loaded = code.before(number, back).filter(|step| step.is(Opcode::Ldfld));

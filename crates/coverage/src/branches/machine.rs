@@ -31,8 +31,8 @@ fn is_awaiter_type(owner: &str) -> bool {
     own.split('`').next().is_some_and(|name| name.ends_with("Awaiter"))
 }
 
-/// Conditions after handlers that test whether and by which handler an exception was caught: one
-/// condition for each handler in a sequence.
+/// Conditions behind handlers that test whether an exception was caught, and by which handler. A
+/// sequence of handlers has one condition for each.
 pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut handlers = 1;
@@ -56,8 +56,8 @@ pub(super) fn handler_checks(code: &Code<'_>) -> Vec<usize> {
     found
 }
 
-/// Whether a condition belongs to an exception that is stored across an `await`: it is rethrown, or
-/// a `finally` tests it.
+/// Whether a condition belongs to an exception that is stored across an `await`: the exception is
+/// rethrown, or a `finally` tests it.
 pub(super) fn is_made(code: &Code<'_>, number: usize) -> bool {
     throws_what_is_no_exception(code, number) || is_state_of_finally(code, number) || is_kept_exception(code, number)
 }
@@ -103,7 +103,7 @@ fn is_kept_exception(code: &Code<'_>, number: usize) -> bool {
 }
 
 /// Whether a `nop` follows `ExceptionDispatchInfo.Throw`, directly or through the jump that leads
-/// to it.
+/// to the `nop`.
 pub(super) fn follows_rethrow(code: &Code<'_>, number: usize) -> bool {
     if last_real(code, number).is_some_and(|before| code.throws_again(&code.steps[before])) {
         return true;

@@ -6,7 +6,8 @@ use clr_metadata::SequencePoint;
 
 use crate::code::{Code, Step};
 
-/// Whether a condition is one of these; `points` are the visible sequence points of the method.
+/// Whether the compiler generated a condition in one of these ways. `points` are the visible
+/// sequence points of the method.
 pub(super) fn is_made(code: &Code<'_>, number: usize, points: &[SequencePoint]) -> bool {
     is_debuggers_jump(code, number)
         || makes_delegate(code, number)
@@ -24,7 +25,7 @@ fn is_debuggers_jump(code: &Code<'_>, number: usize) -> bool {
         && code.steps[number].targets.first().copied() == over
 }
 
-/// Whether a `nop` is skipped by such a jump.
+/// Whether a jump for debuggers skips a `nop`.
 pub(super) fn is_debuggers_stop(code: &Code<'_>, number: usize) -> bool {
     let jump = number.checked_sub(1).filter(|jump| code.steps[*jump].is(Opcode::Brtrue));
     jump.is_some_and(|jump| is_debuggers_jump(code, jump))

@@ -21,8 +21,8 @@ use clrscope_recording::model::PlannedBranch;
 
 use crate::code::{Code, Machine, Step};
 
-/// Branches of a method with the visible sequence points `points`; `file` gives the number of a
-/// document.
+/// Branches of a method with the visible sequence points `points`; `file` maps a document to its
+/// file number.
 pub(crate) fn branches(code: &Code<'_>, machine: Machine, points: &[SequencePoint]) -> Vec<PlannedBranch> {
     let mut found = Vec::new();
     let mut unseen = iterator_states(code, machine);
@@ -90,8 +90,9 @@ fn jump(step: &Step) -> Option<u32> {
     if step.is(Opcode::Br) { step.targets.first().copied() } else { None }
 }
 
-/// Whether the point at an offset can't be reached on its own: the `nop` after an exception that an
-/// `async` handler rethrows, and the `nop` within a condition at which a debugger stops.
+/// Whether the point at an offset can't be reached on its own. This is so for the `nop` after an
+/// exception that an `async` handler rethrows, and for the `nop` within a condition at which a
+/// debugger stops.
 pub(crate) fn is_unreachable(code: &Code<'_>, machine: Machine, offset: u32) -> bool {
     let Some(number) = code.at(offset).filter(|number| code.steps[*number].is(Opcode::Nop)) else { return false };
     (machine.is_async && machine::follows_rethrow(code, number)) || made::is_debuggers_stop(code, number)

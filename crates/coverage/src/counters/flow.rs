@@ -11,13 +11,15 @@ pub(super) struct Block {
     start: u32,
     /// Number of enclosing loops.
     pub(super) depth: u32,
-    /// Whether control can enter other than along edges: the method's start, and handlers.
+    /// Whether control can enter the block in other ways than along edges: the method's start, and
+    /// handlers.
     pub(super) is_entry: bool,
-    /// Whether control can leave other than along edges: by exceptions, returns, ends of handlers.
+    /// Whether control can leave the block in other ways than along edges: exceptions, returns,
+    /// ends of handlers.
     pub(super) leaks: bool,
-    /// Incoming edges.
+    /// Numbers of the incoming edges.
     pub(super) ins: Vec<usize>,
-    /// Outgoing edges.
+    /// Numbers of the outgoing edges.
     pub(super) outs: Vec<usize>,
 }
 
@@ -29,8 +31,8 @@ struct Edge {
     path: u32,
 }
 
-/// Blocks and edges. The number of times that control passes one is an amount: the amounts of the
-/// blocks are numbered first, then those of the edges.
+/// Blocks and edges of a method. An "amount" is how often control passes a block or an edge.
+/// Amounts have numbers: first the blocks, then the edges.
 pub(super) struct Flow {
     pub(super) blocks: Vec<Block>,
     edges: Vec<Edge>,
@@ -108,7 +110,7 @@ impl Flow {
         }
     }
 
-    /// Number of loops around the instruction at an offset.
+    /// Number of loops that contain the instruction at an offset.
     pub(super) fn depth_at(&self, offset: u32) -> u32 {
         self.block_at(offset).map_or(0, |block| self.blocks[block].depth)
     }
@@ -122,17 +124,17 @@ impl Flow {
         self.blocks.partition_point(|block| block.start <= offset).checked_sub(1)
     }
 
-    /// Amount of a block.
+    /// Number of a block's amount.
     pub(super) const fn of_block(&self, block: usize) -> usize {
         block
     }
 
-    /// Amount of the edge with the number `path` from the branch at an offset.
+    /// Number of the amount of an edge: the edge `path` from the branch at an offset.
     pub(super) fn edge(&self, branch: u32, path: u32) -> Option<usize> {
         self.by_way.get(&(branch, path)).copied()
     }
 
-    /// Number of amounts.
+    /// Number of all amounts.
     pub(super) fn amounts(&self) -> usize {
         self.blocks.len() + self.edges.len()
     }
@@ -142,7 +144,8 @@ impl Flow {
         self.blocks.iter().enumerate().map(|(number, block)| (number, block.start))
     }
 
-    /// Edges: amount, offset of the branch, number of the edge.
+    /// Edges, each as the number of its amount, the offset of its branch, and its number at that
+    /// branch.
     pub(super) fn ways(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         (self.blocks.len()..).zip(&self.edges).map(|(amount, edge)| (amount, edge.from, edge.path))
     }

@@ -32,8 +32,8 @@ pub enum CounterPlace {
     Way {
         /// Offset of the branch.
         branch: u32,
-        /// Number of the edge: 0 is the fall-through to the next instruction, others are the
-        /// targets from 1.
+        /// Number of the edge. 0 is the fall-through to the next instruction; the targets are
+        /// numbered from 1.
         path: u32,
     },
 }
@@ -50,16 +50,17 @@ impl CounterPlace {
 /// Counters that a method needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CounterPlan {
-    /// Places, by the counter's number. Counters in the innermost loops come first: they are
-    /// incremented in turn, and the processor stores faster to adjacent memory.
+    /// Places of the counters, by counter number. Counters in the innermost loops come first: they
+    /// are incremented in turn, and the processor stores faster to adjacent memory.
     pub places: Vec<CounterPlace>,
-    /// Whether the method's evaluation stack holds values at a place, by the counter's number.
+    /// Whether the method's evaluation stack holds values at a counter's place, by counter number.
     pub has_values: Vec<bool>,
-    /// For each point of the plan, then for each branch: the counters whose sum is the hits.
+    /// For each point of the plan, then for each branch: the numbers of the counters whose sum is
+    /// its hits.
     pub sums: Vec<Vec<u32>>,
 }
 
-/// Counters for the plan of a method; `body` is the method's original code.
+/// Counters for the plan of a method. `body` is the method's original code.
 pub(crate) fn counters(plan: &MethodPlan, body: &Body) -> CounterPlan {
     let flow = Flow::from_body(body);
     // The wanted amounts, each of a block or edge; `None` where the body lacks what the plan names.

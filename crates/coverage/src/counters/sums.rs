@@ -1,4 +1,4 @@
-//! Chooses the counted amounts, and expresses the others as their sums.
+//! Chooses the amounts that are counted, and expresses the other amounts as sums of them.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,8 @@ const MOST_TERMS: usize = 16;
 /// Number of rounds that try to express unwanted amounts by wanted ones.
 const ROUNDS: usize = 8;
 
-/// Sum of each wanted amount. Amounts that are always equal count as one, under the lowest number.
+/// The sum for each wanted amount. Amounts that are always equal are treated as one, under the
+/// lowest number.
 pub(super) struct Sums {
     equal: Equal,
     /// By amount: the counted amounts that it is the sum of.
@@ -42,12 +43,12 @@ impl Sums {
         Self { equal, terms: choice.terms }
     }
 
-    /// The number that stands for an amount in these sums.
+    /// The number under which these sums have an amount.
     pub(super) fn amount(&self, amount: usize) -> usize {
         self.equal.parents[amount]
     }
 
-    /// The counted amounts whose sum is this amount.
+    /// The counted amounts that add up to this amount.
     pub(super) fn terms(&self, amount: usize) -> &[usize] {
         &self.terms[self.amount(amount)]
     }

@@ -1,8 +1,9 @@
 //! Which C library an ELF file is for: the GNU one, or musl.
 //!
-//! A program names its dynamic loader, which is a part of the C library; a shared library names the
-//! C library among those that it needs. Both are known by their file names (Linux Standard Base
-//! 5.0, "Program Interpreter" and "Shared Library Names"; musl's `ldso/dynlink.c`).
+//! A program names its dynamic loader, which is a part of the C library; a shared library lists the
+//! C library among the libraries that it needs. Loader and library are recognised by their file
+//! names (Linux Standard Base 5.0, "Program Interpreter" and "Shared Library Names"; musl's
+//! `ldso/dynlink.c`).
 
 use std::fmt;
 use std::fs::File;
@@ -30,8 +31,8 @@ pub enum CLibrary {
 }
 
 impl CLibrary {
-    /// Returns the library that a file belongs to, by its name: the library itself or its dynamic
-    /// loader.
+    /// Returns the C library that a file belongs to, judged by the file name. The file is the
+    /// library itself or its dynamic loader.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy();
@@ -45,8 +46,8 @@ impl CLibrary {
         (is_versioned || name == "libc.so.6" || starts(&["ld-linux"])).then_some(Self::Gnu)
     }
 
-    /// Returns the library that a shared library is linked with; `None` where it is linked with
-    /// none that is known, or the bytes are no ELF file of 64 bits.
+    /// Returns the C library that a shared library is linked with; `None` if it is linked with no
+    /// known one, or if the bytes are not a 64-bit ELF file.
     #[must_use]
     pub fn needed_by(elf: &[u8]) -> Option<Self> {
         let header = FileHeader64::<Endianness>::parse(elf).ok()?;
@@ -61,7 +62,7 @@ impl CLibrary {
 }
 
 impl CLibrary {
-    /// As [`needed_by`](Self::needed_by), for a file, which is trusted with nothing.
+    /// Like [`needed_by`](Self::needed_by), for a file that need not be trusted.
     #[must_use]
     pub fn needed_by_file(path: &Path) -> Option<Self> {
         Self::needed_by(&read_bounded(path, MOST_BYTES)?)
@@ -77,8 +78,8 @@ impl fmt::Display for CLibrary {
     }
 }
 
-/// Returns the dynamic loader that a program names; `None` where it names none, as programs that
-/// are linked statically, or is no ELF file of 64 bits.
+/// Returns the dynamic loader that a program names; `None` if it names none, as statically linked
+/// programs, or is not a 64-bit ELF file.
 #[must_use]
 pub fn program_loader(program: &File) -> Option<PathBuf> {
     let mut head = vec![0; HEAD];

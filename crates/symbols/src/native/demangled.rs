@@ -8,8 +8,8 @@ use cpp_demangle::{DemangleOptions, Symbol};
 /// hostile.
 const MOST: usize = 1_000;
 
-/// The name in the source, without parameters and result type, like names of methods; so overloads
-/// share one name. Names that are not mangled or can't be demangled stay unchanged.
+/// The function's name in the source, without parameters and result type, like names of methods; so
+/// overloads share one name. A name that is not mangled or can't be demangled stays unchanged.
 pub(super) fn demangled(name: String) -> String {
     written(&name).unwrap_or(name)
 }

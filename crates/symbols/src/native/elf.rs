@@ -14,10 +14,10 @@ use super::{NativeRange, Ranges, found};
 /// library has no symbol for it.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// The functions of the library at `path` that contain the offsets, in ascending order. Where the
-/// library has no symbol for an offset, the range comes from its unwind table and has no name.
-/// `build_id` is the build id of the loaded library in hexadecimal digits, or empty where it is not
-/// known. A file with another build id, or one that can't be read, gives no symbols.
+/// The functions of the library at `path` that contain the `offsets`, in ascending order. For an
+/// offset without a symbol, the range comes from the library's unwind table and has no name.
+/// `build_id` is the build id of the loaded library in hexadecimal digits, or empty if unknown. A
+/// file that has another build id or can't be read gives no symbols.
 #[must_use]
 pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
     symbols_of(path, build_id, offsets).unwrap_or_default()
@@ -59,7 +59,7 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     })
 }
 
-/// The build id of an ELF file in hexadecimal digits; `None` where it has none or can't be read.
+/// The build id of an ELF file in hexadecimal digits; `None` if the file has none or can't be read.
 pub(super) fn build_id_of(path: &Path) -> Option<String> {
     let bytes = read_bounded(path, MOST_BYTES)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;

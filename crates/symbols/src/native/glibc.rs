@@ -20,15 +20,15 @@ const PREFIX: &str = "GLIBC_";
 /// A version of the GNU C library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GlibcVersion {
-    /// 2 in `2.34`.
+    /// The major version, such as 2 in `2.34`.
     pub major: u32,
-    /// 34 in `2.34`.
+    /// The minor version, such as 34 in `2.34`.
     pub minor: u32,
 }
 
 impl GlibcVersion {
-    /// Returns the oldest version with which an ELF file can be loaded; `None` where it needs none,
-    /// or is not an ELF file.
+    /// Returns the oldest version of glibc with which an ELF file can be loaded; `None` if the file
+    /// needs no version, or is not an ELF file.
     #[must_use]
     pub fn needed_by(elf: &[u8]) -> Option<Self> {
         let (endian, sections) = sections_of(elf)?;
@@ -43,8 +43,8 @@ impl GlibcVersion {
         newest
     }
 
-    /// Returns the version that a file `libc.so.6` provides; `None` where the file is not glibc, as
-    /// on systems with musl.
+    /// Returns the version that the library file `libc.so.6` provides; `None` if the file is not
+    /// glibc, as on systems with musl.
     #[must_use]
     pub fn provided_by(library: &Path) -> Option<Self> {
         let elf = &*read_bounded(library, MOST_BYTES)?;
@@ -85,28 +85,27 @@ impl fmt::Display for GlibcVersion {
     }
 }
 
-/// A symbol of the GNU C library with the version that it carries.
+/// A symbol of the GNU C library with its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GlibcSymbol {
     /// Name of the function or variable.
     pub name: String,
     /// The version that introduced or last changed the symbol.
     pub version: GlibcVersion,
-    /// Whether the file can be loaded without the symbol, if it was linked with a library that
-    /// lacks it.
+    /// Whether a file linked with a library that lacks the symbol can be loaded nevertheless.
     pub is_weak: bool,
 }
 
 impl GlibcSymbol {
-    /// Returns the symbols that an ELF file imports from the library, by name; none where it is not
+    /// Returns the symbols that an ELF file imports from glibc, sorted by name; empty if it is not
     /// an ELF file.
     #[must_use]
     pub fn imported_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, true).unwrap_or_default()
     }
 
-    /// Returns the symbols that a library file defines, by name and version; none where it is not
-    /// such a file.
+    /// Returns the symbols that a library file defines, sorted by name and version; empty if it is
+    /// not such a file.
     #[must_use]
     pub fn defined_by(elf: &[u8]) -> Vec<Self> {
         Self::of(elf, false).unwrap_or_default()

@@ -1,8 +1,8 @@
 //! Symbols of the running kernel.
 //!
-//! Its table has 12 MB of text, which the kernel generates for each reader. So it is read line by
-//! line, and functions that were found are remembered: a recorder that looks up the kernel's code
-//! once a minute meets the same functions again and again.
+//! Its table has 12 MB of text, which the kernel generates for each reader. So the table is read
+//! line by line, and functions that were found are remembered: a recorder that looks up kernel code
+//! once a minute needs the same functions again and again.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,8 +19,8 @@ const TABLE: &str = "/proc/kallsyms";
 /// come and go, are not remembered.
 static FOUND: Mutex<BTreeMap<u32, NativeRange>> = Mutex::new(BTreeMap::new());
 
-/// The functions of the kernel that contain the offsets from `_text`, in ascending order; none
-/// where the system hides addresses.
+/// The kernel functions that contain the offsets (in bytes from `_text`), in ascending order; empty
+/// if the system hides addresses.
 #[must_use]
 pub fn kernel_symbols(offsets: &[u32]) -> Vec<NativeRange> {
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);

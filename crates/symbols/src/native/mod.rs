@@ -15,13 +15,13 @@ pub use glibc::{GlibcSymbol, GlibcVersion};
 pub use kernel::kernel_symbols;
 pub use names::{NativeNames, SymbolFolder};
 
-/// A range of native code with its name.
+/// A range of native code, with the name of its function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeRange {
-    /// Offset of the first byte: for a library from its lowest loaded address, for the kernel from
-    /// `_text`.
+    /// Offset of the first byte. It counts from the lowest loaded address of a library, and from
+    /// `_text` in the kernel.
     pub offset: u32,
-    /// Bytes of the range.
+    /// Length of the range in bytes.
     pub size: u32,
     /// Name of the function; empty where only the range is known.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Names of native functions, remembered; and folders with symbol files.
+//! Remembers names of native functions, and reads folders with symbol files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::elf::{build_id_of, library_symbols};
 use super::{NativeRange, found};
 
-/// Finds names of functions in libraries, and remembers them: a recording that is read again while
-/// it grows, or period after period, needs each library again only for functions that are new.
+/// Finds names of functions in libraries, and remembers them. If a recording is read again while it
+/// grows, or period after period, each library is read again only for functions that are new.
 #[derive(Debug, Default)]
 pub struct NativeNames {
     /// By path and build id.
@@ -15,7 +15,7 @@ pub struct NativeNames {
 }
 
 impl NativeNames {
-    /// As [`library_symbols`].
+    /// Like [`library_symbols`], but remembers the functions.
     pub fn of_library(&mut self, path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
         let known = self.libraries.entry((path.to_owned(), build_id.to_owned())).or_default();
         let new: Vec<u32> = offsets.iter().copied().filter(|offset| !known.has(*offset)).collect();
@@ -52,8 +52,8 @@ impl KnownPlaces {
     }
 }
 
-/// A folder with symbol files: files that have the names which are missing from the libraries that
-/// run. They are recognised by their build ids.
+/// A folder with symbol files. They contain the names that are missing from the installed
+/// libraries, and are recognised by their build ids.
 #[derive(Debug)]
 pub struct SymbolFolder {
     folder: PathBuf,
@@ -68,7 +68,7 @@ impl SymbolFolder {
         Self { folder, used: HashSet::new() }
     }
 
-    /// Whether a symbol file for any of the requested libraries was there.
+    /// Whether the folder had a symbol file for any of the requested libraries.
     #[must_use]
     pub fn is_used(&self) -> bool {
         !self.used.is_empty()

@@ -8,8 +8,8 @@ const UNSIGNED_32: u8 = 0x03;
 /// Bytes before the number of entries, where the preceding pointer has four bytes.
 const HEAD: usize = 8;
 
-/// Start addresses of all functions in the table of a section at `address`; none for a table of
-/// another form.
+/// Start addresses of all functions in the table. `section` holds the bytes of the section, which
+/// begins at `address`. Empty for a table of another form.
 pub(super) fn function_starts(section: &[u8], address: u64) -> Vec<u64> {
     let Some(&[1, pointer, count_form, table_form]) = section.first_chunk() else { return Vec::new() };
     let has_four_bytes = matches!(pointer & 0x0F, 0x03 | 0x0B);

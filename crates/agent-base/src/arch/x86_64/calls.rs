@@ -1,14 +1,15 @@
-//! Calls by their bytes.
+//! Recognises calls and jumps in machine code by their bytes.
 
 /// Longest instruction that [`follows_call`] knows, in bytes.
 pub const LONGEST_CALL: usize = 7;
 
-/// Whether the bytes before an address, given here, end with a call instruction.
+/// Whether the bytes right before an address end with a call instruction.
 pub fn follows_call(before: &[u8]) -> bool {
     shortest_call(before).is_some()
 }
 
-/// Length of the shortest call instruction that may end with these bytes.
+/// Length in bytes of the shortest call instruction that may end with these bytes; `None` if no
+/// call does.
 pub fn shortest_call(before: &[u8]) -> Option<usize> {
     let is_call = |bytes: &usize| {
         let start = before.len().checked_sub(*bytes);
@@ -32,17 +33,17 @@ pub const BEFORE_CALL: usize = 12;
 /// Bytes of code that [`jump`] reads.
 pub const LONGEST_JUMP: usize = 24;
 
-/// The destination of a call or jump.
+/// Where a call or jump leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// This address.
+    /// To this address.
     Code(usize),
-    /// The address in the word at this address.
+    /// To the address that is stored in the word at this address.
     Cell(usize),
 }
 
 /// The destination of the call that returns to an address, given the bytes before that address.
-/// `None` where the instruction alone does not say it.
+/// `None` if the instruction alone does not give the destination, or is no call.
 pub fn called(before: &[u8; BEFORE_CALL], return_address: usize) -> Option<Destination> {
     match *before {
         // mov rax, imm64; call [rax] or call rax
@@ -76,8 +77,8 @@ pub fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destination> {
     }
 }
 
-/// Addresses of the jumps in code at `address` that lead to one of some places. Bytes that only
-/// look like such jumps may be among them.
+/// Addresses of the jumps in `code` that lead to one of `places`; `code` begins at `address`. Bytes
+/// that only look like such jumps may be included.
 pub fn jumps_to<'a>(code: &'a [u8], address: usize, places: &'a [usize]) -> impl Iterator<Item = usize> + use<'a> {
     let leads_there = move |at: &usize| {
         let (start, bytes) = (address + at, &code[*at..]);
@@ -93,8 +94,8 @@ pub fn jumps_to<'a>(code: &'a [u8], address: usize, places: &'a [usize]) -> impl
     (0..code.len()).filter(leads_there).map(move |at| address + at)
 }
 
-/// Addresses at which a call instruction without arguments may begin that returns to
-/// `return_address`, given the bytes before that address.
+/// Possible start addresses of the direct call (or call through a fixed memory cell) that returns
+/// to `return_address`. `before` holds the bytes before that address.
 pub fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
     let is_call = |bytes: &usize| {
         let start = before.len().checked_sub(*bytes);
@@ -103,8 +104,8 @@ pub fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
     [5, 6].into_iter().filter(is_call).map(|bytes| return_address - bytes).collect()
 }
 
-/// Whether a call never returns, given the bytes that follow it: a trap, or further calls of this
-/// kind and then a trap.
+/// Whether a call never returns, judged by the bytes behind it: a trap, or further calls that end
+/// in a trap.
 pub fn ends_in_trap(mut behind: &[u8]) -> bool {
     loop {
         behind = match *behind {
@@ -117,7 +118,7 @@ pub fn ends_in_trap(mut behind: &[u8]) -> bool {
 
 /// Whether code certainly runs on from its first byte to its end. No byte may be the beginning of
 /// an unconditional jump, a return, a trap, or a call (which may not return). A byte within another
-/// instruction may look like such a beginning; then the answer is no.
+/// instruction may look like such a beginning; the answer is then `false`.
 pub fn runs_on(code: &[u8]) -> bool {
     let may_leave = |at: usize| match code[at..] {
         [0xC2 | 0xC3 | 0xCC | 0xE8 | 0xE9 | 0xEB, ..] => true,

@@ -1,4 +1,4 @@
-//! x86-64, by the System V convention.
+//! x86-64 with the System V calling convention.
 
 mod calls;
 mod thread_word;
@@ -9,7 +9,8 @@ pub use calls::{
 };
 pub use thread_word::{current_record, set_current_record, stopped_flag, thread_address};
 
-/// The time stamp counter. Constant rate and synchronous between cores on every x64 of this decade.
+/// The time stamp counter. It runs at a constant rate and in step on all cores of every x64
+/// processor of this decade.
 #[inline]
 pub fn ticks() -> u64 {
     // SAFETY: every x64 has it.

@@ -9,7 +9,7 @@
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-/// A descriptor that is in both the process's table and a thread's own table.
+/// A descriptor that is open both in the process's table and in a thread's own table.
 pub struct CopiedDescriptor {
     number: RawFd,
     /// File of the descriptor, as the system names it.
@@ -36,10 +36,10 @@ fn file_of(number: RawFd) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/thread-self/fd/{number}")).ok()
 }
 
-/// Gives the calling thread a descriptor table of its own, with the `kept` descriptors of the
-/// process and no others of the program: a file that the program closes is then really closed.
-/// Returns the kept descriptors, for a thread with the process's table to close there. `None` where
-/// the system can't (Linux before 5.9, system call filters); then nothing has changed.
+/// Gives the calling thread a descriptor table of its own, with only the `kept` descriptors of the
+/// process. So a file that the program closes is really closed. Returns the kept descriptors: a
+/// thread with the process's table should close them there. `None` if the system can't do this
+/// (Linux before 5.9, system call filters); then nothing has changed.
 pub fn keep_only(kept: &[RawFd]) -> Option<Vec<CopiedDescriptor>> {
     let copied = kept.iter().filter_map(|&number| CopiedDescriptor::new(number)).collect();
     leave_table(kept).then_some(copied)

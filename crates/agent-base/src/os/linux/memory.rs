@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 /// Bytes of a page. A page is mapped as a whole or not at all.
 pub const PAGE: usize = 4096;
 
-/// This many words, all 0. The system backs them when they are touched.
+/// Allocates this many words, all 0. The system backs them when they are touched.
 pub fn zeroed_words(words: usize) -> Box<[AtomicU64]> {
     // SAFETY: zero is a valid value of each of them.
     unsafe { Box::new_zeroed_slice(words).assume_init() }
@@ -33,7 +33,7 @@ pub fn map_guarded(bytes: usize) -> Option<NonNull<u8>> {
 /// Unmaps pages.
 ///
 /// # Safety
-/// They were mapped by [`map`] and are no longer used.
+/// The pages were mapped by [`map`] and are no longer used.
 pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
@@ -42,7 +42,7 @@ pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
 /// Gives the memory of pages back and keeps them mapped: they are zero from then on.
 ///
 /// # Safety
-/// They were mapped by [`map`] or [`map_guarded`], and what they hold is no longer needed.
+/// The pages were mapped by [`map`] or [`map_guarded`], and their contents are no longer needed.
 pub unsafe fn discard(start: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) };
@@ -54,7 +54,7 @@ pub fn copy_if_there(address: usize, into: &mut [u8]) -> bool {
     copy(&there, into) == into.len()
 }
 
-/// A word of memory that may be unmapped.
+/// The word at an address; `None` if it is unmapped.
 pub fn word_if_there(address: usize) -> Option<usize> {
     let mut word = [0; size_of::<usize>()];
     copy_if_there(address, &mut word).then(|| usize::from_ne_bytes(word))

@@ -96,18 +96,19 @@ pub fn mappings() -> String {
 /// A line of [`mappings`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping<'a> {
-    /// The addresses.
+    /// Addresses of the mapping.
     pub addresses: Range<usize>,
-    /// What is allowed there: `r`, `w`, `x` or `-` for each, then `p` or `s`.
+    /// Permissions: `r`, `w`, `x` or `-` for each, then `p` or `s`.
     pub rights: &'a str,
-    /// Offset in the file.
+    /// Offset of the mapping in the file, in bytes.
     pub offset: usize,
-    /// Path of the file, a name in brackets for memory of the system, or empty.
+    /// Path of the file; a name in brackets for memory of the system; otherwise empty.
     pub path: &'a str,
 }
 
 impl<'a> Mapping<'a> {
-    /// Reads `start-end permissions offset device inode path`; `None` for anything else.
+    /// Reads a line of the form `start-end permissions offset device inode path`; `None` for
+    /// anything else.
     pub fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
@@ -118,13 +119,13 @@ impl<'a> Mapping<'a> {
         Some(Self { addresses: hexadecimal(start)?..hexadecimal(end)?, rights, offset, path })
     }
 
-    /// Whether code may run there.
+    /// Whether the memory is executable.
     pub fn can_run(&self) -> bool {
         self.rights.contains('x')
     }
 
-    /// Whether a file is mapped here. The runtime maps compiled code twice from memory without a
-    /// file; images of assemblies are mapped from their files.
+    /// Whether a file is mapped. The runtime maps compiled code twice from memory without a file;
+    /// images of assemblies are mapped from their files.
     pub fn is_file(&self) -> bool {
         self.path.starts_with('/') && !self.path.starts_with("/memfd:")
     }
@@ -141,7 +142,7 @@ pub fn resident_mappings() -> String {
 /// Resident memory of this process, now and at its highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resident {
-    /// The current value.
+    /// Resident memory now, in bytes.
     pub bytes: u64,
     /// The highest value since the process began, as the system counts it.
     pub most_bytes: u64,
@@ -178,8 +179,8 @@ fn runnable(loads: &str) -> Option<u32> {
     loads.split(' ').nth(3)?.split('/').next()?.parse().ok()
 }
 
-/// Start of a process, in ticks since the machine started. Together with the id this identifies a
-/// process uniquely.
+/// Start time of a process, in ticks since the machine started. Process id and start time together
+/// identify a process uniquely.
 pub fn start_of(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
 }

@@ -1,6 +1,6 @@
 //! Signals of the calling thread.
 
-/// The signals that were blocked on a thread.
+/// A set of blocked signals.
 pub struct Mask(libc::sigset_t);
 
 /// Blocks all signals on this thread. Returns the signals that were blocked before.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// The user that the process at the other end had when it connected.
+/// The user of the process at the other end, as of the time when it connected.
 pub fn user_behind(stream: &UnixStream) -> io::Result<u32> {
     let mut other = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The system's number of the calling thread. Async-signal-safe.
+/// The system's id of the calling thread. Async-signal-safe.
 pub fn thread_id() -> u32 {
     // By number: the C library has a function for it since 2.30 only, and the agent is to load with
     // 2.17. SAFETY: gettid(2) takes nothing and cannot fail.
@@ -23,7 +23,7 @@ pub fn own_name_starts_with(beginning: &[u8]) -> bool {
     known && name.starts_with(beginning)
 }
 
-/// The threads of this process, by ascending number. Allocates.
+/// Ids of all threads of this process, in ascending order. Allocates.
 pub fn all() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -31,7 +31,7 @@ pub fn all() -> Vec<u32> {
     all
 }
 
-/// Whether a thread is in a list that [`all`] returned.
+/// Whether a thread is in `all`, a list that [`all`] returned.
 pub fn is_among(all: &[u32], os_id: u32) -> bool {
     all.binary_search(&os_id).is_ok()
 }
@@ -44,7 +44,7 @@ pub fn nap(time: Duration) {
 }
 
 /// Stack pointer of a thread that waits in the kernel, for example because the runtime has
-/// suspended it.
+/// suspended it. `None` if the thread runs.
 pub fn stack_pointer(os_id: u32) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/syscall")).ok()?;
     parse_stack_pointer(&text)

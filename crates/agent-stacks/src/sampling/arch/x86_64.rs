@@ -11,7 +11,7 @@ pub(crate) fn interrupted(context: &libc::ucontext_t) -> Registers {
     Registers { ip: register(libc::REG_RIP), sp: register(libc::REG_RSP), bp: register(libc::REG_RBP) }
 }
 
-/// The registers of the function that this becomes a part of.
+/// The registers of the calling function. This code is inlined into that function.
 #[inline(always)]
 pub(crate) fn current() -> Registers {
     let (ip, sp, bp): (usize, usize, usize);
@@ -30,15 +30,15 @@ pub(crate) fn current() -> Registers {
     Registers { ip, sp, bp }
 }
 
-/// The registers of [`PERF_REGISTERS`], in the order in which the kernel gives them.
+/// The registers that [`PERF_REGISTERS`] requests, given in the kernel's order.
 pub(crate) fn of_perf(registers: [u64; 3]) -> Registers {
     let [bp, sp, ip] = registers.map(|register| register as usize);
     Registers { ip, sp, bp }
 }
 
-/// Body of a naked signal handler with SA_SIGINFO. If a timer sent the signal with a value whose
-/// upper half is `cookie`, it jumps to the function `ours`, otherwise to the address in the word
-/// `before`. Registers and stack are in both cases as the kernel has set them up.
+/// Body of a naked signal handler with SA_SIGINFO. It jumps to the function `ours` if a timer sent
+/// the signal with a value whose upper half is `cookie`, and otherwise to the address in the word
+/// `before`. In both cases registers and stack are as the kernel has set them up.
 macro_rules! hand_on_unless_ours {
     (cookie = $cookie:ident, ours = $ours:ident, before = $before:ident) => {
         std::arch::naked_asm!(

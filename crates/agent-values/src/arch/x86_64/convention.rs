@@ -12,16 +12,16 @@ use super::super::super::kinds::{Form, Kind, Shape};
 /// Location of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentLocation {
-    /// A general register, by its order.
+    /// In a general register, by its number in the order of arguments or results.
     General(u8),
-    /// A vector register.
+    /// In a vector register, by its number.
     Vector(u8),
-    /// Two registers, each with a flag for a vector register.
+    /// In two registers, each given by its number and a flag that is `true` for a vector register.
     Pair((u8, bool), (u8, bool)),
     /// On the stack, this many bytes above the caller's stack pointer.
     Stack(u32),
-    /// This many bytes behind the address in a general register. It is not an argument of the code,
-    /// but data that the code works on.
+    /// In memory, this many bytes behind the address in a general register. It is not an argument
+    /// of the code, but data that the code works on.
     Behind(u8, u32),
     /// Unknown, because the location of an earlier argument is unknown.
     Unknown,
@@ -97,7 +97,8 @@ impl Convention {
     }
 }
 
-/// Registers in which a value is passed, each general (false) or vector (true).
+/// Registers in which a value is passed. Each flag is `true` for a vector register and `false` for
+/// a general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueRegisters {
     One(bool),
@@ -163,7 +164,7 @@ impl Halves {
     }
 }
 
-/// Assigns registers and stack slots to arguments.
+/// Assigns registers and stack slots to arguments, one argument after another.
 #[derive(Debug)]
 pub struct Walk {
     convention: Convention,
@@ -174,22 +175,22 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Creates a walk at the first argument.
+    /// Creates a walk that begins at the first argument.
     pub fn new(convention: Convention) -> Self {
         Self { convention, general: 0, vector: 0, stack: 0, lost: false }
     }
 
-    /// The next location for an address.
+    /// The next location for an argument that is an address.
     pub fn general(&mut self) -> ArgumentLocation {
         self.one(false)
     }
 
-    /// Makes all further locations unknown.
+    /// Makes the locations of all further arguments unknown.
     pub fn lose(&mut self) {
         self.lost = true;
     }
 
-    /// The next location for a value of this kind.
+    /// The next location for an argument of this kind.
     pub(crate) fn locate(&mut self, kind: Kind) -> ArgumentLocation {
         match self.convention.passed(kind) {
             ValueRegisters::Memory => self.memory(kind.size()),

@@ -1,6 +1,6 @@
 //! The registers of a hook's caller, as the hooks' own stubs save them.
 
-/// The registers at enter, as the stub saves them.
+/// The registers when a method is entered, as the stub saves them.
 #[repr(C)]
 pub struct ArgumentRegisters {
     vectors: [[u8; 16]; 8],
@@ -14,7 +14,7 @@ pub struct ArgumentRegisters {
 }
 
 impl ArgumentRegisters {
-    /// The general register with this number, in the order of arguments.
+    /// The general register of this number, counted in the order of arguments.
     #[inline]
     pub fn general(&self, number: u8) -> *const u64 {
         match number {
@@ -27,14 +27,14 @@ impl ArgumentRegisters {
         }
     }
 
-    /// The vector register with this number, in the order of arguments.
+    /// The vector register of this number, counted in the order of arguments.
     #[inline]
     pub fn vector(&self, number: u8) -> &[u8; 16] {
         &self.vectors[usize::from(number)]
     }
 }
 
-/// The registers at leave, as the stub saves them.
+/// The registers when a method returns, as the stub saves them.
 #[repr(C)]
 pub struct ResultRegisters {
     vectors: [[u8; 16]; 2],
@@ -44,20 +44,20 @@ pub struct ResultRegisters {
 }
 
 impl ResultRegisters {
-    /// The general register with this number, in the order of results.
+    /// The general register of this number, counted in the order of results.
     #[inline]
     pub fn general(&self, number: u8) -> &u64 {
         if number == 0 { &self.rax } else { &self.rdx }
     }
 
-    /// The vector register with this number, in the order of results.
+    /// The vector register of this number, counted in the order of results.
     #[inline]
     pub fn vector(&self, number: u8) -> &[u8; 16] {
         &self.vectors[usize::from(number).min(1)]
     }
 }
 
-/// The registers as the runtime's own stub saves them for slow hooks, on 8, 9 and 10
+/// The registers as the runtime's own stub saves them for slow hooks on .NET 8, 9 and 10
 /// (`PROFILE_PLATFORM_SPECIFIC_DATA`).
 #[repr(C)]
 pub struct StubRegisters {

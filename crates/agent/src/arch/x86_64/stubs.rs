@@ -1,6 +1,7 @@
-//! Pieces of assembly that several hooks are made of.
+//! Pieces of assembly code that several hooks share.
 
-/// Saves all registers that may hold arguments at enter: 192 bytes with the return address.
+/// Saves all registers that may hold arguments when a method is entered. Takes 192 bytes, including
+/// the return address.
 macro_rules! save_arguments {
     () => {
         concat!(
@@ -52,16 +53,16 @@ macro_rules! leave_slow {
     };
 }
 
-/// Counterpart for a function that takes our index of the function, which is in `rdi`, and the
-/// stack pointer.
+/// Like `leave_slow`, for a function that takes our index of the function, which is in `rdi`, and
+/// the stack pointer.
 macro_rules! leave_slow_both {
     ($function:literal) => {
         $crate::arch::x86_64::stubs::leave_slow_after!("9:\n", "", $function)
     };
 }
 
-/// As [`enter_slow_after`], for a leave or tail call hook: only `rax`, `rdx`, `rcx`, `xmm0`, `xmm1`
-/// may hold results.
+/// Like [`enter_slow_after`], for a leave or tail call hook. Only `rax`, `rdx`, `rcx`, `xmm0` and
+/// `xmm1` may hold results there.
 macro_rules! leave_slow_after {
     ($label:literal, $arguments:literal, $function:literal) => {
         concat!(

@@ -1,21 +1,22 @@
-//! The runtime's own events about allocations, which come from its event pipe.
+//! The runtime's own events about allocations, delivered through EventPipe.
 
 use clr_profiler::ClassId;
 use clrscope_agent_base::event_pipe::{COLLECTIONS, Fields, SAMPLED_ALLOCATIONS};
 use clrscope_recording::model::ObjectHeap;
 
-/// Number of a randomly sampled allocation (.NET 10 and later), and the keyword that switches it
-/// on.
+/// Number of the event for a randomly sampled allocation (.NET 10 and later), and the keyword that
+/// switches it on.
 pub(super) const SAMPLED: u32 = 303;
 pub(super) const SAMPLED_KEYWORD: u64 = SAMPLED_ALLOCATIONS;
-/// Number of the allocation tick, which comes every 100 KiB, and the keyword that switches it on.
+/// Number of the event for the allocation tick, which comes every 100 KiB, and the keyword that
+/// switches it on.
 pub(super) const TICK: u32 = 10;
 pub(super) const TICK_KEYWORD: u64 = COLLECTIONS;
-/// Mean number of bytes between two samples. The runtime samples each byte with a probability of
-/// one in this number, or ticks after this many bytes.
+/// Mean number of bytes between two samples. The runtime samples each byte with a probability of 1
+/// / `MEAN_BYTES`, or ticks after this many bytes.
 pub(super) const MEAN_BYTES: u64 = 100 << 10;
-/// Objects of at least this size count as large where the runtime does not say which heap they are
-/// on.
+/// Objects of at least this many bytes count as large, if the runtime does not say which heap they
+/// are on.
 pub(super) const LARGE_FROM: u64 = 85_000;
 
 /// A sampled object.
@@ -23,15 +24,15 @@ pub(super) const LARGE_FROM: u64 = 85_000;
 pub(super) struct SampledObject {
     pub(super) class: ClassId,
     pub(super) heap: ObjectHeap,
-    /// Address of the object, which is not initialized yet.
+    /// Address of the object. The object is not initialized yet.
     pub(super) address: usize,
     pub(super) bytes: u64,
-    /// Bytes that the object stands for, at least its own size.
+    /// Number of bytes that this sample stands for: at least the object's own size.
     pub(super) weight: u64,
 }
 
 impl SampledObject {
-    /// Reads the fields of the event [`SAMPLED`]; `None` where they are too short.
+    /// Reads the fields of the event [`SAMPLED`]; `None` if the data are too short.
     pub(super) fn of_sampled(mut fields: Fields<'_>) -> Option<Self> {
         let heap = ObjectHeap::from_number(fields.u32()?);
         fields.u16()?;
@@ -42,7 +43,7 @@ impl SampledObject {
         Some(Self { class: class_id(class)?, heap, address: address as usize, bytes, weight: weight(size).max(bytes) })
     }
 
-    /// Reads the fields of the event [`TICK`], version 4; `None` where they are too short.
+    /// Reads the fields of the event [`TICK`], version 4; `None` if the data are too short.
     pub(super) fn of_tick(mut fields: Fields<'_>) -> Option<Self> {
         fields.u32()?;
         let heap = ObjectHeap::from_number(fields.u32()?);

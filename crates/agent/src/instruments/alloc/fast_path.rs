@@ -45,8 +45,8 @@ struct PatchedMethods {
 }
 
 impl FastPathPatch {
-    /// A module has been loaded: patches the methods if the module is the core library. The error
-    /// is the reason why they could not be patched.
+    /// To be called when a module has been loaded. If it is the core library, patches the methods.
+    /// The error is the reason why they could not be patched.
     pub(super) fn module_loaded(&self, info: &ProfilerInfo, functions: &Functions, module: ModuleId) -> Result<()> {
         let names = functions.names();
         if self.0.get().is_some() || !names.assembly(info, module).is_ok_and(|name| &*name == CORE) {
@@ -58,7 +58,7 @@ impl FastPathPatch {
         Ok(())
     }
 
-    /// Whether the precompiled code of a function may be used.
+    /// Whether the runtime may use the precompiled code of a function.
     pub(super) fn allows_precompiled(&self, info: &ProfilerInfo, function: FunctionId) -> bool {
         let Some(changed) = self.0.get().filter(|changed| !changed.methods.is_empty()) else { return true };
         let is_meant = |about: clr_profiler::FunctionInfo| {

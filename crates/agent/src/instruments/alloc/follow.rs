@@ -1,4 +1,4 @@
-//! Follows objects until they are collected, by weak handles. Weak handles keep nothing alive and
+//! Follows objects with weak handles until they are collected. Weak handles keep nothing alive and
 //! do not disable background collections.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -43,7 +43,7 @@ struct FollowedObject {
 }
 
 impl Follow {
-    /// Follows at most `most` objects at a time.
+    /// Starts without objects. At most `most` objects are followed at a time.
     pub(super) fn new(info: &ProfilerInfo, most: usize) -> Self {
         Self {
             info: info.clone(),
@@ -61,8 +61,9 @@ impl Follow {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to follow the object at an address, in the callback that reports the object. `seen`
-    /// is its record, which is returned. Objects that can't be followed are counted as lost.
+    /// Begins to follow the object at an address. To be called in the callback that reports the
+    /// object. `seen` is the object's record; the result is its place in the recording. Objects
+    /// that can't be followed are counted as lost.
     pub(super) fn begin(
         &self,
         sums: &Sums,
@@ -95,18 +96,18 @@ impl Follow {
         Some(cell)
     }
 
-    /// A collection starts.
+    /// To be called when a collection starts.
     pub(super) fn collection_starts(&self, generations: Generations<'_>) {
         self.collecting.store(generations.oldest().map_or(0, |oldest| oldest as u32 + 1), Ordering::Release);
     }
 
-    /// A collection has ended.
+    /// To be called when a collection has ended.
     pub(super) fn collection_ends(&self) {
         self.collected.fetch_max(self.collecting.load(Ordering::Acquire).max(1), Ordering::AcqRel);
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Finds out which objects the last collections freed. On the agent's own thread.
+    /// Finds out which objects the last collections freed. To be called on the agent's own thread.
     pub(super) fn look(&self, sums: &Sums) {
         let collected = self.collected.swap(0, Ordering::AcqRel) as usize;
         if collected == 0 {
@@ -133,14 +134,14 @@ impl Follow {
 }
 
 impl Follow {
-    /// Stops following all objects, or follows new ones again. Objects followed until the stop
-    /// count as alive.
+    /// `true` stops following all objects, which then count as alive; `false` allows new objects to
+    /// be followed.
     pub(super) fn set_over(&self, is_over: bool) {
         self.is_over.store(is_over, Ordering::Release);
     }
 
-    /// Stops following all objects if [`set_over`](Self::set_over) asked for that. On the agent's
-    /// own thread.
+    /// Stops following all objects if [`set_over`](Self::set_over) asked for that. To be called on
+    /// the agent's own thread.
     pub(super) fn let_go_if_over(&self) {
         if self.is_over.load(Ordering::Acquire) {
             let objects = std::mem::take(&mut *self.objects());
@@ -148,7 +149,7 @@ impl Follow {
         }
     }
 
-    /// Bytes that the objects followed take, their handles included.
+    /// Bytes of memory for the followed objects, including their handles.
     pub(super) fn own_bytes(&self) -> u64 {
         let of = |objects: &Vec<FollowedObject>| objects.capacity() * size_of::<FollowedObject>() + objects.len() * 8;
         self.objects().iter().map(of).sum::<usize>() as u64

@@ -1,5 +1,5 @@
-//! Limits of the instrument's own tables: their bytes are counted and kept within a part of the
-//! instrument's limit.
+//! Limits of the instrument's own tables. Their bytes are counted, and kept within a fixed part of
+//! the instrument's limit.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,25 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Tables outside the recording may take one part in this many of the instrument's limit.
 const PART: u64 = 4;
 
-/// Bytes of a remembered path, in a table that is at least three quarters full half of the time.
+/// Bytes of memory for a remembered path. The table is at least three quarters full half of the
+/// time.
 pub(super) const BYTES_OF_A_PATH: usize = 32;
-/// Bytes of an object that is followed, with its handle in the runtime.
+/// Bytes of memory for an object that is followed, including its handle in the runtime.
 pub(super) const BYTES_OF_AN_OBJECT: usize = 64;
 
 /// Bytes of all [`CountedList`]s.
 static LISTS: AtomicU64 = AtomicU64::new(0);
 
-/// Limits of the tables.
+/// Limits of the instrument's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of the tables in which all threads find their sums, without the few places that each
-    /// thread starts with.
+    /// Most bytes of the tables in which threads find their sums. The few entries that each thread
+    /// starts with do not count.
     pub(super) lists: u64,
-    /// Paths that are remembered.
+    /// Most paths that are remembered.
     pub(super) paths: usize,
-    /// Bytes of stacks that wait to be looked up.
+    /// Most bytes of stacks that wait to be looked up.
     pub(super) waiting: usize,
-    /// Objects that are followed at a time.
+    /// Most objects that are followed at a time.
     pub(super) followed: usize,
 }
 
@@ -45,13 +46,13 @@ impl Limits {
         }
     }
 
-    /// Whether the limit has room for `bytes` more bytes of lists.
+    /// Whether lists may take `bytes` more bytes.
     pub(super) fn has_room(self, bytes: usize) -> bool {
         lists_bytes().saturating_add(bytes as u64) <= self.lists
     }
 }
 
-/// Bytes of all lists that are counted.
+/// Bytes that all counted lists take.
 pub(super) fn lists_bytes() -> u64 {
     LISTS.load(Ordering::Relaxed)
 }
@@ -67,7 +68,7 @@ impl<T> Default for CountedList<T> {
 }
 
 impl<T: Copy> CountedList<T> {
-    /// Creates a list of `length` times one value.
+    /// Creates a list of `length` copies of one value.
     pub(super) fn filled(value: T, length: usize) -> Self {
         let list = Self(vec![value; length].into_boxed_slice());
         LISTS.fetch_add(list.bytes(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `alloc`: which types are allocated, by which paths.
+//! `alloc`: which types are allocated, and on which call paths.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! Allocations come from one of two engines. With `exact` the runtime calls back for each object,
 //! and therefore allocates by its slow path. Otherwise the runtime's own events report sampled
 //! objects: on .NET 10 randomly chosen objects, on earlier versions the object that completes
-//! another 100 KiB. Either way each large object is seen, and each object of the pinned heap if the
-//! agent was loaded at the start of the runtime. During these events nothing refers to the object
-//! yet, so the runtime is not queried there. Classes are kept as numbers and stacks as addresses,
-//! and the agent's own thread looks them up.
+//! another 100 KiB. Both engines see each large object, and if the agent was loaded at the start of
+//! the runtime also each object of the pinned heap. During these events nothing refers to the
+//! object yet, so the runtime is not queried there. Classes are kept as numbers and stacks as
+//! addresses, and the agent's own thread looks them up.
 
 mod events;
 mod fast_path;
@@ -73,7 +73,7 @@ struct Site {
     frame: NativeFrame,
 }
 
-/// The running instrument.
+/// The instrument `alloc` while it runs.
 pub(crate) struct Alloc(&'static Shared);
 
 /// State of the instrument, which its own thread uses too.

@@ -3,14 +3,14 @@
 use clrscope_contract::instruments::alloc::{self, EXACT, FRAMES, LIVE, MAX};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AllocOptions {
     /// Record each object instead of samples.
     pub(crate) exact: bool,
-    /// Objects are followed until they are collected.
+    /// Follow objects until they are collected.
     pub(crate) live: bool,
-    /// Frames kept of a stack.
+    /// Most innermost frames that are kept of a stack.
     pub(crate) frames: usize,
     pub(crate) max_bytes: u64,
 }

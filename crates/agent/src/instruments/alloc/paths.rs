@@ -1,9 +1,9 @@
-//! Allocating paths: the calling thread's stack becomes a number at once, and frames in the
-//! recording's stack table a little later.
+//! Allocating paths. The calling thread's stack becomes a number at once; a little later, its
+//! frames are added to the recording's stack table.
 //!
 //! In a callback about an allocation the runtime may not always be queried: nothing refers to the
-//! object yet, so it would be lost if a collection ran. So callbacks only follow frame pointers.
-//! They hash the return addresses, including those that no frame pointer leads to
+//! object yet, so a collection would free it. So callbacks only follow frame pointers. They hash
+//! the return addresses, including those that no frame pointer leads to
 //! ([`hidden_returns`](clrscope_agent_stacks::stacks::hidden_returns)), into one number, which does
 //! not depend on the address of the stack. For a new number the runtime walks the stack, which
 //! gives only addresses. A thread of the agent's own looks up the code at these addresses, and
@@ -124,8 +124,8 @@ impl Pending {
 }
 
 impl Paths {
-    /// Paths of at most `frames` frames, 0 for none, with tables within `limits`. `exact`: each
-    /// object is seen.
+    /// Creates empty tables within `limits`. Paths have at most `frames` frames; 0 for no paths.
+    /// `exact`: each object is seen.
     ///
     /// # Errors
     /// A sentence for the user, when the file of stacks could not be made.
@@ -151,7 +151,7 @@ impl Paths {
         })
     }
 
-    /// The stack table.
+    /// The stack table of the recording.
     pub(super) fn recorded(&self) -> &'static RecordedStacks {
         self.recorded
     }
@@ -160,9 +160,9 @@ impl Paths {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for the calling thread's path, the same for the same return addresses, or for the
-    /// same edge; 0 where no stacks are wanted. `thread` is the thread's record, `frame` the frame
-    /// that the framework's callback received, `own` the thread's knowledge of its stack.
+    /// A number for the calling thread's path; 0 if no stacks are recorded. Equal return addresses,
+    /// or with `calls` equal edges, give equal numbers. `thread` is the thread's record, `frame`
+    /// the frame that the framework's callback received, `own` the thread's knowledge of its stack.
     #[inline]
     pub(super) fn here(&self, thread: ThreadRecord, frame: NativeFrame, own: &mut OwnPaths) -> u64 {
         match self.frames {
@@ -189,7 +189,7 @@ impl Paths {
         }
     }
 
-    /// A collection begins, which may move objects.
+    /// To be called when a collection begins, which may move objects.
     pub(super) fn collection_starts(&self) {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
@@ -237,8 +237,8 @@ impl Paths {
         walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
-    /// The number of the calling thread's path in the stack table, if it is known or can be found
-    /// at once.
+    /// The number of the calling thread's path in the stack table; `None` if it is unknown and
+    /// can't be found at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 || path == UNKNOWN {
             return Some(0);
@@ -254,9 +254,9 @@ impl Paths {
         Some(number)
     }
 
-    /// Queues the calling thread's stack for lookup; the record gets it later. Returns whether
-    /// there was room for the new knowledge about its frames. Called in a callback; the runtime is
-    /// asked only for the stack.
+    /// Queues the calling thread's stack for lookup; the record gets the stack later. Returns
+    /// whether there was room to remember what is new about its frames. To be called in a callback.
+    /// Asks the runtime only for the stack.
     #[must_use]
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
@@ -307,24 +307,24 @@ impl Paths {
         has_room
     }
 
-    /// Bytes of the tables.
+    /// Bytes of memory that the tables take.
     pub(super) fn own_bytes(&self) -> u64 {
         let tables = self.tables();
         (tables.numbers.capacity() * BYTES_OF_A_PATH + tables.pending_bytes) as u64 + self.hidden.own_bytes()
     }
 
-    /// Whether all stacks are looked up.
+    /// Whether no stack waits to be looked up.
     pub(super) fn is_settled(&self) -> bool {
         let tables = self.tables();
         tables.pending.is_empty() && tables.under_way == 0
     }
 
-    /// The map of code, for the lookup thread.
+    /// Takes the map of code, for the thread that looks up stacks.
     pub(super) fn take_map(&self) -> Option<CodeMap> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Looks up the pending stacks. On a thread of the agent's own.
+    /// Looks up the stacks that wait. To be called on a thread of the agent's own.
     pub(super) fn look_up(&self, map: &mut CodeMap) {
         self.awaiters.look_up_wanted();
         let pending = {
@@ -376,7 +376,7 @@ impl Paths {
         }
     }
 
-    /// Code has been unloaded; other code may get its addresses.
+    /// To be called when code has been unloaded, as other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.tables().numbers.clear();
         self.hidden.forget();

@@ -1,5 +1,5 @@
-//! Sums of allocations by type and path: a table per thread, whose sums lie in the recording
-//! itself.
+//! Sums of allocations by type and path. Each thread has a table; the sums themselves lie in the
+//! recording.
 //!
 //! A thread finds the record of a type and a path in a table of its own, without a lock, and adds
 //! to the record. Now and then the helper thread begins another period: each thread then begins new
@@ -46,18 +46,18 @@ static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
 /// Number of [`Sums`] that this process has made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Lets go of the sums when the recording is over.
+/// Drops the tables of sums when the recording is over.
 pub(crate) fn let_go() {
     TABLES.give_back_all();
 }
 
-/// Key of a sum: two words without padding, which are copied and compared as words.
+/// Key of a sum. It has two words without padding, so it is copied and compared as words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Key {
     /// The runtime's identifier of the class, an address of the program, with the number of the
     /// heap in the highest bits.
     class_on_heap: u64,
-    /// Number that stands for the return addresses on the stack.
+    /// Hash of the return addresses on the stack.
     pub(super) path: u64,
 }
 
@@ -71,13 +71,13 @@ impl Key {
         Self { class_on_heap: class.as_raw() as u64 | (heap as u64) << HEAP_AT, path }
     }
 
-    /// The heap that the objects are on.
+    /// The heap that the sum's objects are on.
     pub(super) fn heap(self) -> ObjectHeap {
         ObjectHeap::from_number((self.class_on_heap >> HEAP_AT) as u32)
     }
 }
 
-/// The sums.
+/// The sums of a recording.
 pub(super) struct Sums {
     writer: &'static ProcessWriter,
     store: EventStore,
@@ -124,7 +124,7 @@ struct Place {
 }
 
 impl Sums {
-    /// Sums of at most `limit` bytes.
+    /// Creates the store for sums, of at most `limit` bytes.
     ///
     /// # Errors
     /// A sentence for the user, when the file or the thread key could not be made.
@@ -158,12 +158,12 @@ impl Sums {
         })
     }
 
-    /// Store of the records.
+    /// The store that holds the records.
     pub(super) fn store(&self) -> &EventStore {
         &self.store
     }
 
-    /// Begins another period.
+    /// Begins the next period. Sums of the current period do not grow any more.
     pub(super) fn next_period(&self) {
         self.period.fetch_add(1, Ordering::AcqRel);
     }
@@ -190,8 +190,8 @@ impl Sums {
         })
     }
 
-    /// Begins a record for the key, with `record`'s type and stack. `None` where there is no room;
-    /// an object is then counted as lost.
+    /// Begins a record for the key, with the type and stack of `record`. `None` if there is no
+    /// room; the object is then counted as lost.
     pub(super) fn begin(
         &self,
         thread: ThreadRecord,
@@ -214,8 +214,8 @@ impl Sums {
         })
     }
 
-    /// Appends a record of the calling thread that is never added to. `None` where there is no
-    /// room; that is counted.
+    /// Appends a record of the calling thread, to which nothing is added later. `None` if there is
+    /// no room, which is counted as a loss.
     pub(super) fn append(&self, thread: ThreadRecord, record: &Allocation) -> Option<AllocationCell> {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };
@@ -229,7 +229,7 @@ impl Sums {
         })
     }
 
-    /// Appends a record that belongs to no thread. For threads of the agent's own.
+    /// Appends a record that belongs to no thread. To be called on threads of the agent's own.
     pub(super) fn append_for_nobody(&self, record: &Allocation) {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };

@@ -1,4 +1,4 @@
-//! The author of the code that follows awaits.
+//! Makes the changed code of methods whose awaits are followed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::methods;
 use super::place::MethodPlaces;
 use crate::services::await_places::AsyncCode;
 
-/// Author of the code that follows awaits in the methods of a module.
+/// Makes the changed code for the async methods of modules.
 pub(super) struct Author {
     /// Tokens of signatures, by module.
     signatures: Mutex<HashMap<ModuleId, Signatures>>,
@@ -22,7 +22,7 @@ impl Author {
         Arc::new(Self { signatures: Mutex::default() })
     }
 
-    /// Makes the signatures of a module's code.
+    /// Prepares a module: makes the signatures that its changed code needs.
     ///
     /// # Errors
     /// The runtime's error.

@@ -3,11 +3,11 @@
 //! An async method stores the number of its await before it waits. The inserted code behind that
 //! store replaces the number by one that contains the number of the [wait](super::waits). When the
 //! method resumes, inserted code at its beginning restores the number of the await, so the method
-//! itself never sees the other one. The awaited operation has a result when the call that fetches
-//! the result returns, and has none when that call throws.
+//! itself never sees the changed number. The awaited operation has a result when the call that
+//! fetches the result returns, and has none when that call throws.
 //!
 //! The functions are called like those of `probes`: by address, as managed code calls managed code.
-//! They do not query the runtime, and each is called once on a path through the method.
+//! They do not query the runtime. On any path through the method, each is called only once.
 
 use std::sync::atomic::Ordering;
 
@@ -27,16 +27,16 @@ use super::recorder::{Outcome, Recorder};
 use super::waits::{self, Waits};
 
 
-/// Signature of [`begin`], as managed code. In: the number of the await and the address of its
-/// place. Out: the number that the method stores.
+/// Signature of [`begin`] as managed code. Arguments: the number of the await, and the address of
+/// its place. Result: the number that the method stores.
 pub(super) const BEGIN: &[u8] = &[0, 2, I4, I4, UINT];
-/// Signature of [`resume`]. In: the number that the method has stored and the address of its state.
-/// Out: the number of the await.
+/// Signature of [`resume`] as managed code. Arguments: the number that the method has stored, and
+/// the address of its state. Result: the number of the await.
 pub(super) const RESUME: &[u8] = &[0, 2, I4, I4, UINT];
-/// Signature of [`succeed`].
+/// Signature of [`succeed`] as managed code.
 pub(super) const SUCCEED: &[u8] = &[0, 0, VOID];
 
-/// Tokens of the signatures in a module.
+/// Tokens of the three signatures in a module.
 #[derive(Clone, Copy)]
 pub(super) struct Signatures {
     pub(super) begin: Token,
@@ -118,8 +118,8 @@ unsafe extern "C" fn succeed() {
     guard(|| end_current(|| Outcome::Result));
 }
 
-/// Ends the wait after which the calling thread has just resumed a method, if there is such a wait
-/// whose outcome is not known yet.
+/// Ends the wait after which the calling thread has just resumed a method. Does nothing if there is
+/// no such wait, or if its outcome is already known.
 pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
     let Some(record) = threads::known() else { return };
     let Some(number) = record.u32(own::AWAIT).swap(0, Ordering::Relaxed).checked_sub(1) else { return };
@@ -130,7 +130,7 @@ pub(super) fn end_current(outcome: impl FnOnce() -> Outcome) {
     }
 }
 
-/// The edits that follow a method's awaits.
+/// The edits to a method's code that make its awaits followed.
 pub(super) fn edits(code: &AsyncCode, places: &MethodPlaces, signatures: Signatures) -> Edits {
     let mut edits = Edits::new();
     let stored = edits.new_local(&[I4]);

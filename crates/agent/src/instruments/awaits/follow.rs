@@ -1,5 +1,5 @@
-//! Choice of methods: the awaiting methods of the program's own modules, as far as they can be
-//! changed.
+//! Chooses the methods that are followed: those of the program's own modules that await, as far as
+//! they can be changed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::services::fixed_modules::{FixedModules, reason};
 use crate::services::kept_code::{self, Method};
 use crate::services::refused_methods::{Refused, note_refused};
 
-/// Chooser of methods; callbacks call it.
+/// Chooses methods and has them recompiled. Callbacks call it.
 pub(super) struct Follower {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -113,7 +113,7 @@ impl Follower {
         found.filter(|method| metadata.has_il(*method) && self.functions.passes_method(module, *method)).collect()
     }
 
-    /// Makes the places of methods known that were compiled for an earlier recording.
+    /// Tells the recorder the places of methods that were compiled for an earlier recording.
     pub(super) fn announce_compiled(&self, recorder: &Recorder) {
         for (method, places) in methods::all() {
             if let Some(function) = kept_code::function_of(method) {
@@ -122,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// A function is about to be recompiled.
+    /// To be called when a function is about to be recompiled. Tells the recorder its places.
     pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         if let Some(places) = methods::places_of((about.module, about.token)) {
@@ -130,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// The runtime could not recompile a method.
+    /// To be called when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if kept_code::is_kept(method) {
             kept_code::forget_body(method);

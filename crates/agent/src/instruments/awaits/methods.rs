@@ -18,7 +18,7 @@ fn methods() -> MutexGuard<'static, Option<HashMap<Method, &'static MethodPlaces
     METHODS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The places of a method, if it is followed.
+/// The places of a method; `None` if the method is not followed.
 pub(super) fn places_of(method: Method) -> Option<&'static MethodPlaces> {
     methods().as_ref()?.get(&method).copied()
 }
@@ -35,7 +35,8 @@ pub(super) fn insert(method: Method, places: &'static MethodPlaces) {
 }
 
 /// Makes the places of a method known to a recording. A function of the method is about to be
-/// compiled, or was compiled before the recording began. Only where the runtime may be queried.
+/// compiled, or was compiled before the recording began. To be called only where the runtime may be
+/// queried.
 pub(super) fn announce(
     places: &MethodPlaces,
     (info, functions): (&ProfilerInfo, &Functions),

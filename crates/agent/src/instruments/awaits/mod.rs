@@ -56,7 +56,7 @@ const CANCELLATION: &str = "System.OperationCanceledException";
 /// Most base classes of an exception that are looked at.
 const MOST_BASES: usize = 16;
 
-/// The running instrument.
+/// The instrument `awaits` while it runs.
 pub(crate) struct Awaits {
     info: ProfilerInfo,
     functions: Arc<Functions>,

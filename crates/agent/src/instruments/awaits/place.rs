@@ -6,12 +6,12 @@ use clr_profiler::{FunctionId, Token};
 
 use crate::services::await_places::{AsyncCode, Await, Awaited};
 
-/// A place where a method awaits. Code has the address, so it is never freed.
+/// A place where a method awaits. Inserted code contains its address, so it is never freed.
 #[derive(Debug)]
 pub(super) struct Place {
     /// Offset in the IL of the statement with the await.
     pub(super) il_offset: u32,
-    /// The code reports when the awaited operation returns its result.
+    /// Whether the code reports when the awaited operation returns its result.
     pub(super) has_result: bool,
     awaited: Awaited,
     /// Upper half: number of the recording that knows the place. Lower half: number of the stack of
@@ -35,37 +35,39 @@ impl Place {
         }
     }
 
-    /// Address of the place, for code.
+    /// Address of the place, as inserted code contains it.
     pub(super) fn address(&self) -> u64 {
         (&raw const *self).expose_provenance() as u64
     }
 
-    /// Whether a recording has a stack of the method at the place.
+    /// Whether this recording already has a stack for the place.
     #[inline]
     pub(super) fn is_known_to(&self, recording: u32) -> bool {
         (self.known.load(Ordering::Acquire) >> 32) as u32 == recording
     }
 
-    /// The number in a recording of the stack of the method alone; 0 where it has none.
+    /// The number that this recording has for the stack of only the method at this place; 0 if it
+    /// has none.
     pub(super) fn stack_in(&self, recording: u32) -> u32 {
         let known = self.known.load(Ordering::Acquire);
         if (known >> 32) as u32 == recording { known as u32 } else { 0 }
     }
 
-    /// The function and its index in the recording that knows the place.
+    /// The function that was compiled last, and its index in the recording that knows the place.
     pub(super) fn function(&self) -> (usize, u32) {
         (self.function.load(Ordering::Relaxed), self.index.load(Ordering::Relaxed))
     }
 
-    /// Makes the place known to a recording, by the number of a stack of the method alone there.
-    /// The function was compiled last, and has this index in the recording.
+    /// Makes the place known to a recording. `stack` is the number of the stack of only the method
+    /// at this place. `function` is the function that was compiled last, with its `index` in the
+    /// recording.
     pub(super) fn know(&self, recording: u32, stack: u32, (function, index): (FunctionId, u32)) {
         self.function.store(function.as_raw(), Ordering::Relaxed);
         self.index.store(index, Ordering::Relaxed);
         self.known.store((u64::from(recording) << 32) | u64::from(stack), Ordering::Release);
     }
 
-    /// Name of the awaited operation; `own` names methods of the module.
+    /// Name of the awaited operation. `own` gives the names of the module's own methods.
     pub(super) fn awaited(&self, own: impl Fn(Token) -> String) -> String {
         match &self.awaited {
             Awaited::Own(token) => own(*token),

@@ -25,23 +25,23 @@ static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
 /// Recordings of awaits so far.
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
-/// Outcome of an await, with the number that the recording has.
+/// Outcome of an await. The numbers are those in the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The awaited operation returned its result.
     Result = 0,
-    /// It threw an exception.
+    /// The awaited operation threw an exception.
     Failure = 1,
-    /// It was cancelled.
+    /// The awaited operation was cancelled.
     Cancellation = 2,
 }
 
-/// The current recording.
+/// Records waits in the current recording.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     pub(super) stacks: CallStacks,
     writer: &'static ProcessWriter,
-    /// Nanoseconds by ticks.
+    /// Converts ticks to nanoseconds.
     pub(super) scale: TickScale,
     /// Limit of the paths that are taken, unless all are wanted.
     rate: Option<StackRate>,
@@ -50,7 +50,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recording known to the code of methods.
+    /// Makes this recording the current one for the code of methods.
     pub(super) fn publish(
         log: &'static EventLog,
         stacks: CallStacks,
@@ -62,23 +62,24 @@ impl Recorder {
         CURRENT.publish(Self { log, stacks, writer, scale: TickScale::new(), rate, number })
     }
 
-    /// The current recording, for code of methods. Valid until the next stop of all threads.
+    /// The current recording, for inserted code. `None` if there is none. Valid until the next stop
+    /// of all threads.
     #[inline]
     pub(super) fn current() -> Option<&'static Self> {
         CURRENT.get()
     }
 
-    /// No method finds a recording from now on.
+    /// Ends the current recording for the code of methods.
     pub(super) fn withdraw() {
         CURRENT.withdraw();
     }
 
-    /// Number of the recording in the process.
+    /// Number that distinguishes the recording from others of the process.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether the path of a wait that ends now is to be taken.
+    /// Whether the call path of a wait that ends now should be recorded.
     #[inline]
     pub(super) fn wants_path(&self, now: u64) -> bool {
         self.rate.as_ref().is_none_or(|rate| rate.admits(self.scale.moment(now, now).0))

@@ -1,5 +1,5 @@
-//! The pending waits. Each has a number, which the waiting method keeps in its own state
-//! ([`Numbers`]). The number leads to the time and place of the begin of the wait.
+//! The pending waits. Each wait has a number, which the waiting method keeps in its own state
+//! ([`Numbers`]). The number leads to the time and place at which the wait began.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(super) struct Wait {
     pub(super) ended: AtomicU64,
     /// Where the method waits; null before its first wait.
     place: AtomicPtr<Place>,
-    /// Number of the stack with the path; 0 where none was taken.
+    /// Number of the stack with the call path; 0 if no path was recorded.
     pub(super) path: AtomicU32,
     /// Id of the request for which the method waits; 0 for none.
     pub(super) request: AtomicU64,
@@ -41,13 +41,13 @@ impl Wait {
         unsafe { self.place.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Ticks when the wait began; `None` if it is no longer recorded.
+    /// Ticks when the wait began; `None` if the wait is not recorded any more.
     pub(super) fn began(&self) -> Option<u64> {
         Some(self.began.load(Ordering::Acquire)).filter(|began| *began != 0)
     }
 
-    /// Ticks when the wait began, for the first caller, which records the wait; later callers get
-    /// `None`.
+    /// Ticks when the wait began. Only the first caller gets them, and records the wait; later
+    /// callers get `None`.
     pub(super) fn claim(&self) -> Option<u64> {
         Some(self.began.swap(0, Ordering::AcqRel)).filter(|began| *began != 0)
     }
@@ -63,14 +63,14 @@ static WAITS: PublishedState<Waits> = PublishedState::nothing();
 /// Only one table is made.
 static MADE: Mutex<()> = Mutex::new(());
 
-/// Returns the table of the process, and makes it if necessary; `None` where there is no address
-/// space.
+/// Returns the table of the process, and creates it if necessary; `None` if the process has no
+/// address space left.
 pub(super) fn open() -> Option<&'static Waits> {
     let _alone = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     of_process().or_else(|| Some(WAITS.publish_for_good(Waits::map()?)))
 }
 
-/// The table of the process, once it is made.
+/// The table of the process; `None` if it was not created yet.
 #[inline]
 pub(super) fn of_process() -> Option<&'static Waits> {
     WAITS.get()

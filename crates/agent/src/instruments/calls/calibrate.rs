@@ -33,8 +33,8 @@ use super::hooks;
 use super::recent::{self, Recent};
 use crate::hook_sets::EntryPoints;
 
-/// Number of padding blocks without a callee that are put before a caller's own blocks, here and in
-/// experiments in the program itself.
+/// Number of padding blocks, which contain no callee, that are put before a caller's own blocks.
+/// Used here and in experiments in the program itself.
 pub(super) const PADDING_BLOCKS: usize = 3;
 /// Pairs in a pass of one loop.
 const PAIRS: usize = 400;
@@ -210,14 +210,14 @@ fn median(bursts: &Bursts) -> f64 {
 /// Bursts until the numbers are good enough for comparisons.
 const CONSTANTS_AFTER: u32 = 4;
 
-/// Cost of a pair in the loop *alone*, in nanoseconds.
+/// Costs of a pair of hooks in the loop *alone*.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Constants {
-    /// A pair without its clock.
+    /// Nanoseconds of a pair of hooks that do not read the clock.
     pub(super) counting_ns: f64,
-    /// Cost that padding blocks add.
+    /// Nanoseconds that the padding blocks add.
     pub(super) padding_ns: f64,
-    /// Part of a pair that falls on the callee's time.
+    /// Part of a pair's cost that is charged to the callee's time.
     pub(super) at_leave: f64,
 }
 
@@ -260,9 +260,9 @@ impl Calibration {
         }
     }
 
-    /// Runs one burst of each loop. Returns the costs when enough is new: the first time after the
-    /// first bursts, then each time the number of bursts has doubled. `tree_bytes` is the size of
-    /// the program's tree.
+    /// Runs one burst of each loop. Returns the costs if enough is new, otherwise `None`: costs are
+    /// due after the first bursts, then each time the number of bursts has doubled. `tree_bytes` is
+    /// the size of the program's tree.
     pub(super) fn burst(&mut self, now_ns: u64, tree_bytes: usize) -> Option<HookCost> {
         let charged = first_of(self.bench.blocks);
         let before = self.bench.ticks(charged);
@@ -292,7 +292,7 @@ impl Calibration {
         (now_ns - self.began_ns) as f64 / clock::ticks().wrapping_sub(self.began_ticks).max(1) as f64
     }
 
-    /// Constants for the measurements in the program itself, once they are known.
+    /// Constants for the measurements in the program itself; `None` until they are known.
     pub(super) fn constants(&self, now_ns: u64) -> Option<Constants> {
         if self.count < CONSTANTS_AFTER || now_ns < self.began_ns + 1_000_000 {
             return None;

@@ -1,4 +1,5 @@
-//! Current path of the calling thread in its tree, for instruments that run alongside `calls`.
+//! The current path of the calling thread in its tree, for instruments that run together with
+//! `calls`.
 
 use clrscope_recording::writer::ThreadRecord;
 
@@ -6,15 +7,15 @@ use super::frames::{Frame, Stack, edge_of};
 use super::shared::{Shared, shared};
 use super::slow::top_of;
 
-/// The path of a thread, from its shadow stack.
+/// The path of a thread, read from its shadow stack.
 pub(crate) struct CurrentPath {
     shared: &'static Shared,
     stack: Stack,
 }
 
 impl CurrentPath {
-    /// Returns the path of the calling thread; `None` where the thread has no tree. Takes no lock
-    /// and allocates nothing.
+    /// Returns the path of the calling thread; `None` if the thread has no tree. Takes no lock and
+    /// allocates nothing.
     ///
     /// # Safety
     /// `record` must be the calling thread's. The caller must be in a callback, where none of our
@@ -26,7 +27,7 @@ impl CurrentPath {
         Some(Self { shared, stack: unsafe { Stack::of_thread(record) } })
     }
 
-    /// Number of the thread's current edge, which identifies the whole path.
+    /// Number of the thread's current edge. It identifies the whole path.
     pub(crate) fn edge(&self) -> u32 {
         self.shared.place_in_arena(edge_of(self.stack.top()))
     }

@@ -23,11 +23,11 @@ use clrscope_agent_base::os::memory::{PAGE, map, unmap};
 
 use super::shared::Shared;
 
-/// Factor of the caller's place in a fingerprint: odd, so that no two callers get the same
-/// fingerprint.
+/// Factor by which the caller's place enters a fingerprint. It is odd, so that no two callers get
+/// the same fingerprint.
 pub(crate) const CALLER_FACTOR: u32 = 0x2c1b_3c6d;
-/// Factor of the function's index in a fingerprint: near 2^32 divided by the golden ratio, so that
-/// indices at any distance from each other are spread evenly.
+/// Factor by which the function's index enters a fingerprint. It is near 2^32 divided by the golden
+/// ratio, so that indices at any distance from each other are spread evenly.
 pub(crate) const CALLEE_FACTOR: u32 = 0x1e37_79b1;
 
 /// Bits of the first table's size.
@@ -38,7 +38,7 @@ const MOST_BITS: u32 = 27;
 /// stays free.
 const SPARE: usize = PAGE / size_of::<Entry>();
 
-/// One edge. Hooks in assembly read it.
+/// One edge in the map. Hooks in assembly read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub(crate) struct Entry {
@@ -61,12 +61,12 @@ impl EdgeMap {
         Self { record }
     }
 
-    /// Whether all edges that belong into the map are in it.
+    /// Whether the map contains all edges that belong into it.
     pub(super) fn is_complete(&self) -> bool {
         self.record.u32(own::EDGE_MAP_LACKS).load(Ordering::Relaxed) == 0
     }
 
-    /// The edge of `function` below `caller`, if it is in the map.
+    /// The edge from `caller` to `function`, if it is in the map.
     pub(super) fn find(&self, shared: &Shared, caller: *mut u32, function: u32) -> Option<*mut u32> {
         let fingerprint = fingerprint(shared.place_in_arena(caller), function);
         let found = self.table()?.find(fingerprint, |edge| shared.key_of(shared.edge_at(edge)) == function)?;
@@ -86,7 +86,7 @@ impl EdgeMap {
         fits
     }
 
-    /// Frees the memory: the thread makes no more calls.
+    /// Frees the memory. To be called when the thread makes no more calls.
     pub(super) fn give_back(&mut self) {
         let table = self.table();
         self.record.u64(own::EDGE_MAP).store(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The shadow stack of one thread, as the assembly lays it out.
+//! The shadow stack of one thread, in the layout that the assembly code uses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ pub(crate) fn frame(sp: usize, edge: *mut u32) -> Frame {
     Frame { sp, word: edge.expose_provenance() }
 }
 
-/// The edge of a frame, without its mark.
+/// The edge of a frame, without the mark for a tail call.
 pub(crate) fn edge_of(frame: Frame) -> *mut u32 {
     std::ptr::with_exposed_provenance_mut(frame.word & !3)
 }
@@ -60,24 +60,24 @@ impl Stack {
         self.record.u64(own::TOP).store(frame.expose_provenance() as u64, Ordering::Release);
     }
 
-    /// The frame on top; there is always one.
+    /// The frame on top. There is always one.
     pub(crate) fn top(&self) -> Frame {
         // SAFETY: the top lies within the thread's frames.
         unsafe { self.top_address().read() }
     }
 
-    /// Whether only the lowest frame is there, which stands for the thread.
+    /// Whether only the lowest frame is left, which stands for the thread itself.
     pub(crate) fn is_at_bottom(&self) -> bool {
         self.top_address() <= self.bottom_address()
     }
 
-    /// Whether there is no room for one more frame.
+    /// Whether there is no room for another frame.
     pub(crate) fn is_full(&self) -> bool {
         self.top_address().addr() as u64 + size_of::<Frame>() as u64
             >= self.record.u64(own::FRAMES_END).load(Ordering::Relaxed)
     }
 
-    /// Ends the frame on top, but never the lowest.
+    /// Ends the frame on top, unless it is the lowest one.
     pub(crate) fn pop(&mut self) {
         if !self.is_at_bottom() {
             self.set_top(self.top_address().wrapping_sub(1));
@@ -91,7 +91,7 @@ impl Stack {
         }
     }
 
-    /// Marks the frame on top as ended by a tail call.
+    /// Marks the frame on top: it has ended by a tail call.
     pub(crate) fn mark_top(&mut self) {
         let top = self.top_address();
         // SAFETY: the top lies within the thread's frames.
@@ -111,8 +111,7 @@ impl Stack {
         self.set_top(next);
     }
 
-    /// Whether the last frame at the depth of the next push ended by a tail call and nothing was
-    /// pushed there since.
+    /// Whether the last frame that was pushed where the next one goes ended by a tail call.
     pub(crate) fn next_is_after_tail_call(&self) -> bool {
         !self.is_full() && {
             // SAFETY: the slot above the top lies within the thread's frames.
@@ -121,7 +120,7 @@ impl Stack {
         }
     }
 
-    /// Notes that a finally or catch block ended the frames at and below `frame_pointer`; leave
+    /// Notes that a finally or catch block ended the frames at and below `frame_pointer`. Leave
     /// hooks of some of these frames may still run.
     pub(crate) fn note_ended_by_block(&mut self, frame_pointer: usize) {
         let highest = self.record.u64(own::ENDED_BY_BLOCK);
@@ -138,13 +137,13 @@ impl Stack {
         }
     }
 
-    /// Whether a block may have ended the activation with this caller's stack pointer. The
-    /// activation is not on the stack.
+    /// Whether a block may have ended the activation with this caller's stack pointer. To be asked
+    /// about an activation that is not on the shadow stack any more.
     pub(crate) fn was_ended_by_block(&self, sp: usize) -> bool {
         sp as u64 <= self.record.u64(own::ENDED_BY_BLOCK).load(Ordering::Relaxed)
     }
 
-    /// The topmost frame that `wanted` accepts, without the lowest.
+    /// The topmost frame that `wanted` accepts, not counting the lowest frame.
     pub(crate) fn find(&self, wanted: impl Fn(Frame) -> bool) -> Option<*mut Frame> {
         let bottom = self.bottom_address();
         let mut at = self.top_address();

@@ -1,4 +1,5 @@
-//! The fast paths of enter, leave and tail call, which are assembly: [`arch`](super::arch).
+//! The fast paths of enter, leave and tail call. They are written in assembly: see
+//! [`arch`](super::arch).
 
 use std::ffi::c_void;
 
@@ -14,13 +15,13 @@ unsafe extern "C" {
     fn clrscope_tailcall_tsc();
 }
 
-/// Hooks that keep the tree and do nothing else.
+/// Sets of hooks that only keep the tree.
 pub(super) const SETS: &[HookSet] = &[
     HookSet { does: HookParts::TREE_SAMPLED, entry_points: sampled },
     HookSet { does: HookParts::TREE_TSC, entry_points: tsc },
 ];
 
-/// Hooks that count.
+/// Entry points of the hooks that only count calls.
 pub(super) fn sampled() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_sampled as *const c_void,
@@ -29,7 +30,7 @@ pub(super) fn sampled() -> EntryPoints {
     }
 }
 
-/// Hooks that count and read the clock.
+/// Entry points of the hooks that count calls and read the clock.
 pub(super) fn tsc() -> EntryPoints {
     EntryPoints {
         enter: clrscope_enter_tsc as *const c_void,

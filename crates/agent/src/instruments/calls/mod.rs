@@ -56,7 +56,7 @@ use crate::services::context::Context;
 pub(crate) use options::CallsOptions;
 use shared::Shared;
 
-/// The running instrument.
+/// The instrument `calls` while it runs.
 pub(crate) struct Calls {
     shared: &'static Shared,
     info: ProfilerInfo,

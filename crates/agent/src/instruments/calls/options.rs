@@ -4,7 +4,7 @@ use clrscope_contract::instruments::calls::{self, CLOCK, HELPERS, MAX, NATIVE, N
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::model::Clock;
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallsOptions {
     pub(crate) clock: Clock,

@@ -3,8 +3,8 @@
 //! Hooks know nothing of parts. At a boundary the helper thread compares each count with its value
 //! at the previous boundary, and notes the differences. It keeps these values in private memory
 //! from the first boundary on. A tree is compared in steps, so that the helper thread does its
-//! other work in between. The program runs on meanwhile, so calls of these milliseconds fall on
-//! either side of the boundary.
+//! other work in between. The program runs on in the meantime, so calls made in these milliseconds
+//! may be counted on either side of the boundary.
 
 use clrscope_recording::layout::{block, function};
 use clrscope_recording::model::LossReason;
@@ -16,7 +16,7 @@ use super::shared::Shared;
 /// Blocks that are compared in one step: less than a millisecond.
 const STEP: usize = 8 << 10;
 
-/// The comparison with the last boundary.
+/// Compares the trees with their counts at the last boundary.
 pub(super) struct PartGains {
     log: GainLog,
     /// Values of the edges at the last boundary, for each step of blocks.
@@ -39,7 +39,7 @@ impl PartGains {
         Self { log, before: Vec::new(), times: Vec::new(), step: 0 }
     }
 
-    /// Takes a step of the comparison with the last boundary.
+    /// Does one step of the comparison.
     pub(super) fn step(&mut self, shared: &Shared, times: &TimeTable) -> Gains {
         let blocks = shared.arena.used() / shared.stride as usize;
         let first = self.step * STEP;
@@ -61,7 +61,7 @@ impl PartGains {
         Gains::Noted(number)
     }
 
-    /// Begins another file of gains: a period of the recording has ended.
+    /// To be called when a period of the recording has ended: begins another file of gains.
     pub(super) fn begin_period(&mut self) {
         self.log.begin_another();
     }

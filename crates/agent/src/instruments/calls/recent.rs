@@ -1,6 +1,6 @@
 //! The last results of a measurement that goes on for as long as the program runs.
 
-/// The last `MOST` results.
+/// The last `MOST` results of a measurement.
 pub(super) struct Recent<T, const MOST: usize> {
     all: Vec<T>,
     /// Index of the oldest result, once there are `MOST`.
@@ -29,7 +29,7 @@ impl<T, const MOST: usize> Recent<T, MOST> {
     }
 }
 
-/// The median, the higher of two middle values; 0 where there are no values.
+/// The median, or the higher of two middle values; 0 if there are no values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

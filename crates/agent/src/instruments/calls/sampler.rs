@@ -1,4 +1,5 @@
-//! The helper thread's part of `calls`: charges wall and CPU time to each thread's current edge.
+//! The helper thread's work for `calls`: charges wall-clock and CPU time to each thread's current
+//! edge.
 //!
 //! A thread's record gives the frame on top, and the frame gives the edge. Reading both costs the
 //! thread nothing. A thread whose position and CPU clock did not change since the last sample is
@@ -172,7 +173,7 @@ impl Sampler {
         }
     }
 
-    /// Also measures the cost of hooks in the program itself.
+    /// Makes the sampler measure the cost of hooks in the program itself, too.
     pub(super) fn with_cost_experiment(self) -> Self {
         Self { experiment: Some(CostExperiment::new(self.shared, !self.charges_wall, monotonic_ns())), ..self }
     }

@@ -6,14 +6,16 @@ use clrscope_recording::layout::block;
 use clrscope_recording::writer::{Arena, ProcessWriter};
 use clrscope_agent_base::memory::{Patience, PublishedState};
 
-/// Shared state; made once, never freed, because hooks run on after `Shutdown`.
+/// State that all threads share. Created once and never freed, because hooks run on after
+/// `Shutdown`.
 pub(crate) struct Shared {
     pub(crate) writer: &'static ProcessWriter,
     pub(crate) arena: Arena,
-    /// Bytes from one block to the next. They also tell which clock the hooks use.
+    /// Distance in bytes from one block to the next. It also tells which clock the hooks use.
     pub(crate) stride: u32,
     pub(crate) patience: Patience,
-    /// Carries of counts that found the log busy; the helper thread notes them as lost calls.
+    /// Number of carries (see [`slow`](super::slow)) that were lost because the log was busy. The
+    /// helper thread records them as lost calls.
     pub(crate) lost_carries: AtomicU64,
 }
 
@@ -24,12 +26,12 @@ pub(crate) fn publish(shared: Shared) -> &'static Shared {
     SHARED.publish(shared)
 }
 
-/// The shared state, once `calls` has started.
+/// The shared state; `None` before `calls` has started.
 pub(crate) fn shared() -> Option<&'static Shared> {
     SHARED.get()
 }
 
-/// Forgets the shared state: for a forked child, whose hooks must do nothing.
+/// Forgets the shared state in a forked child, whose hooks must do nothing.
 pub(crate) fn withdraw() {
     SHARED.withdraw();
 }
@@ -49,7 +51,7 @@ impl Shared {
         edge.addr().wrapping_sub(self.arena.base().addr()) as u32
     }
 
-    /// The edge with a [`place_in_arena`](Self::place_in_arena).
+    /// The edge at a place that [`place_in_arena`](Self::place_in_arena) returned.
     pub(crate) fn edge_at(&self, place: u32) -> *mut u32 {
         self.arena.base().wrapping_add(place as usize).cast()
     }
@@ -80,18 +82,18 @@ impl Shared {
         block::edge_id(at, slot as u32)
     }
 
-    /// The function an edge leads to.
+    /// The function that an edge leads to.
     pub(crate) fn key_of(&self, edge: *mut u32) -> u32 {
         let (at, slot) = self.block_and_slot(edge);
         self.key(at, slot)
     }
 
-    /// The function in `slot`, 0 for a free one.
+    /// The function in `slot` of a block; 0 for a free slot.
     pub(crate) fn key(&self, at: u32, slot: usize) -> u32 {
         self.word(at, block::KEYS, slot).load(Ordering::Relaxed)
     }
 
-    /// Makes the edge in `slot`. Only for the thread that owns the block.
+    /// Makes the edge in `slot` of a block. Only the thread that owns the block may call this.
     pub(crate) fn set_key(&self, at: u32, slot: usize, function: u32, after_tail_call: bool) {
         if after_tail_call {
             let next = self.word(at, block::NEXT, 0);
@@ -100,7 +102,7 @@ impl Shared {
         self.word(at, block::KEYS, slot).store(function, Ordering::Release);
     }
 
-    /// The next block of the same caller, 0 for none.
+    /// The next block of the same caller; 0 for none.
     pub(crate) fn next(&self, at: u32) -> u32 {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::OFFSET
     }
@@ -111,14 +113,15 @@ impl Shared {
         self.word(at, block::NEXT, 0).load(Ordering::Relaxed) & block::MAPPED != 0
     }
 
-    /// Makes hooks search the map for the edges of the blocks behind this one. Only for the thread
-    /// that owns the block.
+    /// Makes hooks search the map for the edges of the blocks behind this one. Only the thread that
+    /// owns the block may call this.
     pub(crate) fn set_mapped(&self, at: u32) {
         let field = self.word(at, block::NEXT, 0);
         field.store(field.load(Ordering::Relaxed) | block::MAPPED, Ordering::Release);
     }
 
-    /// Chains a block behind another. Only for the thread that owns the block.
+    /// Links the block `next` behind another one. Only the thread that owns the block may call
+    /// this.
     ///
     /// # Safety
     /// `next` must be the offset of a block that was taken from the arena: hooks follow it
@@ -128,7 +131,7 @@ impl Shared {
         field.store(field.load(Ordering::Relaxed) & !block::OFFSET | next, Ordering::Release);
     }
 
-    /// The first block of the calls of an edge, 0 for none.
+    /// The first block of the calls of an edge; 0 for none.
     pub(crate) fn first_block(&self, edge: *mut u32) -> u32 {
         let (at, slot) = self.block_and_slot(edge);
         self.word(at, block::CHILDREN, slot).load(Ordering::Relaxed)
@@ -145,19 +148,19 @@ impl Shared {
         self.word(at, block::CHILDREN, slot).store(first, Ordering::Release);
     }
 
-    /// Calls of an edge, modulo 2^32.
+    /// Number of calls of an edge, modulo 2^32.
     pub(crate) fn calls_of(&self, edge: *mut u32) -> u32 {
         let (at, slot) = self.block_and_slot(edge);
         self.calls(at, slot)
     }
 
-    /// Calls of the edge in `slot`, modulo 2^32.
+    /// Number of calls of the edge in `slot`, modulo 2^32.
     pub(crate) fn calls(&self, at: u32, slot: usize) -> u32 {
         self.word(at, block::COUNTS, slot).load(Ordering::Relaxed)
     }
 
-    /// Counts a call; returns whether the count passed 2^32. Only for the thread that owns the
-    /// edge.
+    /// Counts a call. Returns whether the count passed 2^32. Only the thread that owns the edge may
+    /// call this.
     pub(crate) fn count(&self, edge: *mut u32) -> bool {
         let (at, slot) = self.block_and_slot(edge);
         let count = self.word(at, block::COUNTS, slot);
@@ -179,7 +182,8 @@ impl Shared {
         unsafe { AtomicU64::from_ptr(self.arena.base().add(offset).cast()) }
     }
 
-    /// Charges ticks to an edge (`clock=tsc` only). Only for the thread that owns the edge.
+    /// Charges ticks to an edge (`clock=tsc` only). Only the thread that owns the edge may call
+    /// this.
     pub(crate) fn add_ticks(&self, edge: *mut u32, ticks: u64) {
         let (at, slot) = self.block_and_slot(edge);
         let sum = self.tick_word(at, slot);

@@ -1,5 +1,5 @@
-//! Slow paths of the hooks: threads seen for the first time, new paths, frames left behind by
-//! exceptions, counts past 32 bits.
+//! Slow paths of the hooks. They handle threads seen for the first time, new paths, frames left
+//! behind by exceptions, and counts past 32 bits.
 //!
 //! The thread is in cooperative mode here: a collection waits until we return. So nothing blocks
 //! longer than [`PATIENCE`](clrscope_agent_base::memory::PATIENCE), nothing takes a lock that could
@@ -27,12 +27,12 @@ const WALKED_MOST: usize = 8;
 /// thread takes the slow path, and the slow path does nothing.
 static STOPPED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// The address of the frame on top of a stopped thread.
+/// The address that is set as the top frame of a thread when recording is stopped.
 pub(crate) fn stopped_top() -> u64 {
     STOPPED.as_ptr().expose_provenance() as u64
 }
 
-/// The frame on top of a thread's stack, if it stands for a call.
+/// The frame on top of a thread's shadow stack; `None` if it does not stand for a call.
 pub(super) fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
     let top = record.u64(own::TOP).load(Ordering::Acquire);
     let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
@@ -83,7 +83,8 @@ fn end_frame(sp: usize, by_tail_call: bool) {
     }
 }
 
-/// An edge's count has just passed 2^32: the carry goes into the log, the frame is pushed as usual.
+/// To be called when an edge's count has just passed 2^32. Writes the carry to the log, and pushes
+/// the frame as usual.
 pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };
@@ -96,8 +97,8 @@ pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
     });
 }
 
-/// Enters a part of the runtime or an unmanaged function. The edge is an ordinary one; the address
-/// of its frame lies just below the frame on top and above the frames of later calls.
+/// Enters a part of the runtime or an unmanaged function. It gets an ordinary edge. The stack
+/// pointer of its frame lies just below the frame on top and above the frames of later calls.
 pub(crate) fn enter_pseudo(shared: &Shared, function: u32) {
     let Some(record) = threads::current() else { return };
     // SAFETY: the calling thread's record; no other `Stack` of it is in use.
@@ -127,7 +128,7 @@ pub(crate) fn leave_pseudo(shared: &Shared, function: u32) -> bool {
     found.is_some()
 }
 
-/// Leaves the topmost suspension, if there is one, for any reason.
+/// Leaves the topmost suspension, whatever its reason. Does nothing if there is none.
 pub(crate) fn leave_suspension(shared: &Shared) {
     let Some(record) = threads::active() else { return };
     // SAFETY: the calling thread's record; no other `Stack` of it is in use.
@@ -143,7 +144,7 @@ pub(crate) fn leave_suspension(shared: &Shared) {
     }
 }
 
-/// With `clock=tsc`: charges the ticks since the thread's last event to the edge on top.
+/// With `clock=tsc`, charges the ticks since the thread's last event to the edge on top.
 pub(crate) fn charge(shared: &Shared, record: ThreadRecord, stack: &Stack) {
     if shared.stride as usize != block::STRIDE_TSC {
         return;

@@ -1,6 +1,5 @@
 //! Detects that a thread has used up its stack. Hooks take stack too, and recompiled code has
-//! larger frames: a reader who learns that a program ended by stack overflow should also learn the
-//! cure.
+//! larger frames. So the report of a program that ended by stack overflow should also name a cure.
 
 use std::sync::atomic::Ordering;
 
@@ -34,7 +33,7 @@ pub(super) fn note(record: ThreadRecord, sp: usize, top: u64) {
     }
 }
 
-/// Notes the same for a thread that may be running, from the frame on top.
+/// Like [`note`], for a thread that may be running. `top` is the frame on top.
 pub(super) fn look_at(record: ThreadRecord, top: *mut Frame) {
     // SAFETY: a frame of a thread's shadow stack.
     let (sp, _) = unsafe { words(top) };

@@ -32,13 +32,13 @@ struct Frames {
 
 static KEPT: Mutex<Vec<Frames>> = Mutex::new(Vec::new());
 
-/// Makes room for the kept stacks, so that the end of a thread does not allocate.
+/// Makes room for the shadow stacks that are kept, so that the end of a thread does not allocate.
 pub(super) fn prepare() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
 }
 
-/// Makes the shadow stack and the first block of the tree for a new calling thread; returns whether
-/// there was room.
+/// Creates the shadow stack and the first block of the tree for the calling thread, which is new.
+/// Returns whether there was room.
 pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     let Some(memory) = take_frames() else { return false };
     let Some(piece) = shared.arena.allocate_piece(0) else {
@@ -104,7 +104,7 @@ fn stack_bytes() -> usize {
     CurrentStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
-/// The thread has ended: gives its unused memory to other threads.
+/// To be called when a thread has ended. Gives its unused memory to other threads.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
     // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
     unsafe { EdgeMap::of_thread(record) }.give_back();

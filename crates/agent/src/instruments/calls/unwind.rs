@@ -31,7 +31,8 @@ impl Frames for Stack {
     }
 }
 
-/// A finally, fault or catch block runs: everything above its owner is gone.
+/// To be called when a finally, fault or catch block begins to run. Everything above the block's
+/// owner is gone.
 ///
 /// An exception is the runtime's own exception handling, which is managed code on .NET 9 and later.
 /// It has called the block, and its active calls return once the block has ended. Their frames have
@@ -45,19 +46,19 @@ pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
     });
 }
 
-/// A catch block has ended, and the handling of its exception with it.
+/// To be called when a catch block has ended. The handling of its exception ends with it.
 pub(super) fn catcher_leave(shared: &Shared) {
     with_own(shared, |stack, _| stack.forget_ended_by_block());
 }
 
-/// A filter runs while everything above its owner is still alive.
+/// To be called when a filter begins to run. Everything above its owner is still alive.
 pub(super) fn filter_enter(shared: &Shared, frame_pointer: usize) {
     with_own(shared, |stack, filters| {
         shadow_stack::filter_enter(stack, filters, frame_pointer);
     });
 }
 
-/// The filter has answered.
+/// To be called when the filter has answered.
 pub(super) fn filter_leave(shared: &Shared) {
     with_own(shared, |stack, filters| {
         shadow_stack::filter_leave(stack, filters);

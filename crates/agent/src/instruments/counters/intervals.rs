@@ -1,7 +1,7 @@
-//! Intervals of event counters: ours gives way to the intervals of all other listeners.
+//! Makes our interval of event counters give way to the intervals of all other listeners.
 //!
 //! A process has one interval for all counters of an event source: the shortest that any listener
-//! has asked for. The end of one session ends it for all (`CounterGroup` of
+//! has asked for. The end of one session ends the interval for all (`CounterGroup` of
 //! System.Private.CoreLib). So two methods of `CounterGroup` are recompiled. Then our interval
 //! applies only as long as no other was asked for, and the last session that ends leaves the
 //! interval of the program's own listeners in place.
@@ -170,7 +170,7 @@ impl BodyWriter for Author {
     }
 }
 
-/// The changes of the core library.
+/// The changes that are made to the core library.
 pub(super) struct Intervals {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -193,8 +193,8 @@ impl Intervals {
         }
     }
 
-    /// Recompiles the two methods, once. Called when the first module other than the core library
-    /// is loaded: the runtime is up then, and no counter has been enabled.
+    /// Recompiles the two methods, once. To be called when the first module other than the core
+    /// library is loaded. The runtime is ready then, and no counter has been enabled.
     pub(super) fn give_way(&self, names: &clr_profiler::NameCache) {
         if self.is_begun.swap(true, Ordering::Relaxed) {
             return;
@@ -228,7 +228,7 @@ impl Intervals {
         Ok(())
     }
 
-    /// Task that gives the methods their own code back after the last session.
+    /// Task that restores the methods' own code after the last session.
     pub(super) fn task(&self) -> Box<dyn Task> {
         let changed = Arc::clone(&self.changed);
         Box::new(GiveBack(StopOfThreads::behind(&self.info, "clrscope-counters", move |info| {

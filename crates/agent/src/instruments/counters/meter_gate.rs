@@ -1,4 +1,4 @@
-//! When a session may ask for meters.
+//! Decides when a session may ask for meters.
 //!
 //! A session that asks for them calls `MetricsEventSource.OnEventCommand` under the lock of all
 //! event listeners, and that builds texts, for which it rents arrays. The first rent in a process
@@ -27,7 +27,8 @@ const CONSTRUCTOR_NS: u64 = 20_000_000;
 /// Time after which meters are asked for in any case.
 const LONGEST_NS: u64 = 3_000_000_000;
 
-/// Opens when no thread can be in the class constructor.
+/// A gate for requests of meters. It opens once no thread can be in the class constructor of
+/// `ArrayPoolEventSource`.
 pub(super) struct MeterGate {
     opens_ns: AtomicU64,
 }
@@ -43,7 +44,7 @@ impl MeterGate {
         Self { opens_ns: AtomicU64::new(opens_ns) }
     }
 
-    /// The runtime has created a provider.
+    /// To be called when the runtime has created a provider.
     pub(super) fn provider_created(&self, name: &str) {
         if name == ARRAY_POOL {
             self.opens_ns.fetch_min(monotonic_ns().saturating_add(CONSTRUCTOR_NS), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! `counters`: what event sources (`EventCounter` and its relatives) and meters
-//! (`System.Diagnostics.Metrics`) publish, each second.
+//! `counters`: the values that event sources (`EventCounter` and its relatives) and meters
+//! (`System.Diagnostics.Metrics`) publish each second.
 //!
 //! Both publish events to each session that asks for them. The shared
 //! [session](clrscope_agent_base::event_pipe) of the instruments asks for event sources by name,
@@ -49,7 +49,7 @@ const ROUNDS: u32 = 25;
 /// Most further sessions. A process has room for 64, including those of other tools.
 const MOST_SESSIONS: u32 = 16;
 
-/// The running instrument.
+/// The instrument `counters` while it runs.
 pub(crate) struct Counters {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -75,7 +75,7 @@ enum Provider {
     Source(Arc<str>),
     /// The event source that publishes values of meters.
     Meters,
-    /// Any other.
+    /// Any other provider.
     Other,
 }
 

@@ -3,11 +3,11 @@
 use clrscope_contract::instruments::counters::{self, MAX, METERS};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountersOptions {
     pub(crate) max_bytes: u64,
-    /// Names of the only meters that are recorded; empty for all.
+    /// Names of the meters that are recorded; empty for all meters.
     pub(crate) meters: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Providers that have counters, and the arguments with which a session asks them.
+//! Providers that have counters, and the arguments that a session passes to them.
 
 use clr_profiler::ProviderConfig;
 use clrscope_agent_base::event_pipe::{MARKS, XUNIT};
@@ -12,8 +12,8 @@ pub(super) const METERS: &str = "System.Diagnostics.Metrics";
 pub(super) const OF_RUNTIME: &str = "System.Runtime";
 
 /// Event sources of the framework with counters. Most create their counters once there is a
-/// listener, so each is asked for by name. Those of the last line are packages that could not be
-/// run for tests.
+/// listener, so each is asked for by name. The event sources of the last line are in packages that
+/// could not be run for tests.
 pub(super) const SOURCES: &[&str] = &[
     OF_RUNTIME,
     "System.Net.Http",
@@ -48,15 +48,15 @@ const VALUES: u64 = 0x2;
 const NAMES: u64 = 0x4;
 const INFORMATIONAL: u32 = 4;
 
-/// Seconds between two values of event counters: close to one second, and distinct from the
-/// intervals that others ask for.
+/// Seconds between two values of event counters. It is close to one second, and differs from the
+/// intervals that other listeners ask for.
 pub(super) const INTERVAL_S: &str = "1.001";
 
 /// How the session of meters is shared with other tools (`MetricsEventSource`): tools that ask for
 /// the same interval and limits keep running alongside us. These are the defaults of tools.
 const SHARED: &str = "SessionId=SHARED;ClientId=clrscope;RefreshInterval=1;MaxTimeSeries=1000;MaxHistograms=20";
 
-/// Whether an event source may be one of the program's own.
+/// Whether an event source may belong to the program itself.
 pub(super) fn is_own(name: &str) -> bool {
     let is_framework = FRAMEWORK.iter().any(|start| name.starts_with(start));
     !is_framework && !WITHOUT_COUNTERS.contains(&name) && can_be_asked(name)
@@ -73,7 +73,7 @@ pub(super) fn meters(names: &[String]) -> ProviderConfig {
     meters_with(VALUES | NAMES, names)
 }
 
-/// The provider configuration for the named meters alone.
+/// The provider configuration for only the named meters.
 pub(super) fn only_meters(names: &[String]) -> ProviderConfig {
     meters_with(VALUES, names)
 }

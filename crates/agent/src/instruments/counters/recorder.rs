@@ -21,12 +21,12 @@ type Counter = (String, String, String);
 /// Number of a counter, if its value is to be recorded.
 enum Number {
     Known(u64),
-    /// The value of this interval is recorded already.
+    /// The value of this interval was already recorded.
     SaidBefore,
     TooMany,
 }
 
-/// The recording of values. Values come once a second, on threads of the runtime's own.
+/// Records values of counters. They come once a second, on threads of the runtime's own.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
@@ -43,8 +43,8 @@ impl Recorder {
         Self { log, writer, triggers, numbers: Mutex::default(), said: Mutex::default() }
     }
 
-    /// Records a value of a provider's counter; for a meter with the interval. Meters have one
-    /// value per interval, which each session delivers.
+    /// Records a value of a provider's counter. `interval` is given for meters only: each session
+    /// delivers the same value per interval, and only one is recorded.
     pub(super) fn record(&self, provider: &str, value: &CounterValue, interval: Option<MeterInterval>) {
         let number = match self.number(provider, value, interval.map(|interval| interval.start)) {
             Number::Known(number) => number,
@@ -107,7 +107,7 @@ impl Recorder {
         );
     }
 
-    /// Notes why values are missing, once.
+    /// Notes once in the recording why values are missing.
     pub(super) fn missing(&self, why: &str) {
         if lock(&self.said).insert(why.to_owned()) {
             self.writer.note(monotonic_ns(), &format!("counters: values of meters are missing: {why}"));

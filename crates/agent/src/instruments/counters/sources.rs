@@ -18,9 +18,9 @@ const PROPERTY: u8 = 0x54;
 const FIELD: u8 = 0x53;
 const TEXT: u8 = 0x0E;
 
-/// The names of the event sources of a module, from their attribute or else the name of the type
-/// (`EventSource.GetName`). The name of a source whose code passes another name to its base class
-/// is not known before the source is created.
+/// The names of the event sources of a module. A name comes from the attribute or, without one, is
+/// the name of the type (`EventSource.GetName`). If the source's code passes another name to its
+/// base class, that name is not known before the source is created.
 pub(super) fn declared(metadata: &MetadataImport) -> Vec<String> {
     let types = metadata.type_defs().unwrap_or_default();
     let sources = types.into_iter().filter(|ty| is_event_source(metadata, *ty));

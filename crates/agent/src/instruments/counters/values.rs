@@ -8,25 +8,28 @@ use clrscope_recording::model::CounterKind;
 pub(super) struct CounterValue {
     pub(super) name: String,
     pub(super) unit: String,
-    /// Labels: `name=value,name=value`.
+    /// Labels of the value, in the form `name=value,name=value`.
     pub(super) labels: String,
     pub(super) kind: CounterKind,
-    /// Current state or sum of the interval, by kind; `None` where only the total is known.
+    /// The counter's current state, or its sum in the interval, depending on its kind; `None` if
+    /// only the total is known.
     pub(super) value: Option<f64>,
-    /// For meters: sum since the program began.
+    /// For meters: the sum since the program began.
     pub(super) total: Option<f64>,
-    /// Measurements in the interval.
+    /// Number of measurements in the interval.
     pub(super) count: Option<u64>,
-    /// Quantiles of the measurements.
+    /// Quantiles of the measurements, as text.
     pub(super) quantiles: String,
-    /// Seconds of the interval; `None` for meters, whose intervals have events of their own.
+    /// Length of the interval in seconds; `None` for meters, whose intervals have events of their
+    /// own.
     pub(super) interval_s: Option<f64>,
 }
 
 /// The name by which event sources publish their counters.
 const PUBLISHED: &str = "EventCounters";
 
-/// Whether an event holds a value of a counter, by the event's metadata: its number, then its name.
+/// Whether an event holds a value of a counter. `metadata` describes the event: its number, then
+/// its name.
 pub(super) fn is_counter(metadata: &[u8]) -> bool {
     let mut fields = Fields::new(metadata);
     fields.u32().is_some() && fields.text().is_some_and(|name| name.eq(PUBLISHED.encode_utf16()))
@@ -43,9 +46,10 @@ impl CounterValue {
         Self { name, unit, labels, kind, value: None, total: None, count: None, quantiles, interval_s: None }
     }
 
-    /// The value in an event of an event source. There are two forms, for states and for sums
-    /// (`CounterPayload` and `IncrementingCounterPayload` of System.Private.CoreLib). An event of
-    /// one form can't be read to its end as the other.
+    /// Reads the value in an event of an event source. There are two forms, for states and for sums
+    /// (`CounterPayload` and `IncrementingCounterPayload` of System.Private.CoreLib). If an event
+    /// of one form is read as the other, it does not end where it should, so the forms can't be
+    /// confused.
     pub(super) fn of_event_source(data: &[u8]) -> Option<Self> {
         state(Fields::new(data)).or_else(|| sum(Fields::new(data)))
     }
@@ -82,10 +86,10 @@ fn sum(mut fields: Fields<'_>) -> Option<CounterValue> {
     (kind == "Sum" && fields.is_at_end()).then_some(value)
 }
 
-/// An interval of meters.
+/// The interval that the values of meters belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct MeterInterval {
-    /// Begin of the interval, in units of 100 ns.
+    /// Start of the interval, in units of 100 ns.
     pub(super) start: u64,
     pub(super) length_ns: u64,
 }
@@ -93,19 +97,19 @@ pub(super) struct MeterInterval {
 /// An event of `System.Diagnostics.Metrics`, which reports meters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum MeterEvent {
-    /// The values of an interval follow.
+    /// The values of this interval follow.
     Interval(MeterInterval),
     /// A value of a meter's instrument.
     Value { meter: String, value: CounterValue },
     /// A meter has published an instrument. Its values come only if the meter is asked for.
     Published { meter: String },
-    /// Values are missing, and why.
+    /// Values are missing, for this reason.
     Failed(String),
 }
 
 impl MeterEvent {
-    /// Reads the event with this number; `None` for other events (`MetricsEventSource` of
-    /// System.Diagnostics.DiagnosticSource).
+    /// Reads the event with this number; `None` for events that are not used (`MetricsEventSource`
+    /// of System.Diagnostics.DiagnosticSource).
     pub(super) fn read(id: u32, data: &[u8]) -> Option<Self> {
         let mut fields = Fields::new(data);
         let _session = text(&mut fields)?;

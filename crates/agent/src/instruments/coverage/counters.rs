@@ -29,8 +29,8 @@ impl Counters {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for counters: {error}"))?) })
     }
 
-    /// Allocates zeroed counters for all of these methods, or for none where there is no room for
-    /// all. Waits for the disk.
+    /// Allocates zeroed counters for these methods. `None` if there is no room for all of them.
+    /// Waits for the disk.
     pub(super) fn allocate(&self, methods: &[(MethodHits, CounterSums)]) -> Option<Vec<MethodCounters>> {
         let bytes = |(method, sums): &(MethodHits, CounterSums)| sums.record_bytes(method.counter_bytes());
         let mut chunk: Option<Chunk> = None;
@@ -60,7 +60,8 @@ impl Counters {
         Box::new(WriteOut(self))
     }
 
-    /// In a forked child: the child's code adds to private memory from now on. Async-signal-safe.
+    /// In a forked child: makes the child's code add to private memory instead of the recording.
+    /// Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.room.segment().detach_in_child();
     }

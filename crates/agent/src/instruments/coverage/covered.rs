@@ -26,7 +26,8 @@ impl CoveredModule {
         tokens
     }
 
-    /// Withdraws the records of all methods: none has counters in its code.
+    /// Withdraws the records of all methods. To be called when none of them has counters in its
+    /// code.
     pub(super) fn withdraw(&self) {
         self.0.values().for_each(|method| method.withdraw());
     }
@@ -54,12 +55,12 @@ impl CoveredModules {
         self.read().contains_key(&id)
     }
 
-    /// The counters of a method.
+    /// The method with its counters; `None` if it has none.
     pub(super) fn method(&self, module: ModuleId, method: Token) -> Option<Arc<InstrumentedMethod>> {
         self.read().get(&module)?.0.get(&method).cloned()
     }
 
-    /// Withdraws a method's record: its code has no counters.
+    /// Withdraws the record of a method whose code has no counters.
     pub(super) fn withdraw(&self, module: ModuleId, method: Token) {
         let removed = self.write().get_mut(&module).and_then(|module| module.0.remove(&method));
         if let Some(method) = removed {

@@ -7,7 +7,7 @@ use clr_profiler::il::{Body, Code, Edits, Label, Opcode};
 use clrscope_coverage::{CounterPlace, CounterPlan};
 use clrscope_recording::writer::MethodCounters;
 
-/// A method with counters: their places in its code, and the counters themselves.
+/// A method with counters: the counters, and their places in the method's code.
 pub(super) struct InstrumentedMethod {
     /// Places in the method's own code, by the counter's number.
     places: Box<[CounterPlace]>,
@@ -35,7 +35,7 @@ impl InstrumentedMethod {
         }
     }
 
-    /// The edits that the method needs now; `body` is its original body.
+    /// The edits that the method needs now. `body` is its original body.
     pub(super) fn edits(&self, body: &Body) -> Edits {
         if !self.counts_hits {
             self.is_alone.get_or_init(|| is_compiled_alone(body));
@@ -77,7 +77,7 @@ impl InstrumentedMethod {
         !self.is_compiled.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the method's body can leave out more than it does.
+    /// Whether the method's body could leave out more counters than it does.
     pub(super) fn can_leave_out_more(&self) -> bool {
         if self.counts_hits || !self.is_alone() || self.left_out.load(Ordering::Relaxed) == self.counters.len() {
             return false;

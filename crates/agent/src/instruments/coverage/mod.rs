@@ -1,7 +1,7 @@
 //! `coverage`: which lines and branches of the program's own assemblies run, and how often.
 //!
-//! When a module with symbols is loaded, each of its methods gets counters. The hits of every point
-//! and branch of the method's plan follow from them (crate `clrscope-coverage`). The method also
+//! When a module with symbols is loaded, each of its methods gets counters. The counters tell the
+//! hits of every point and branch of the method's plan (crate `clrscope-coverage`). The method also
 //! gets a body in which its own code adds to the counters: no call, no lock, no hook. Counters lie
 //! in the recording itself, so nothing is lost however the program ends. Precompiled code of those
 //! modules is not used.
@@ -50,7 +50,7 @@ const CORE: &str = "System.Private.CoreLib.dll";
 /// Most refused methods of a module that are named.
 const MOST_NAMED: usize = 20;
 
-/// The running instrument.
+/// The instrument `coverage` while it runs.
 pub(crate) struct Coverage {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

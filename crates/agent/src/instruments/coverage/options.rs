@@ -6,12 +6,12 @@ use clrscope_coverage::PlanOptions;
 
 use crate::instrument::InstrumentOptions;
 
-/// Options that were asked for.
+/// The requested options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoverageOptions {
-    /// Whether hits are counted; otherwise only whether there was one.
+    /// Whether hits are counted. If not, only whether there was a hit is recorded.
     pub(super) counts_hits: bool,
-    /// Parts of methods that are left out on demand.
+    /// The parts of methods that are left out on demand.
     pub(super) plans: PlanOptions,
 }
 

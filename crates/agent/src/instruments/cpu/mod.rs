@@ -14,7 +14,7 @@ use crate::services::context::{Beginning, Context};
 
 pub(crate) use options::CpuOptions;
 
-/// The running instrument.
+/// The instrument `cpu` while it runs.
 pub(crate) struct Cpu {
     sampler: &'static Sampler,
 }

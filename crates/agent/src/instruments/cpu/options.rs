@@ -5,13 +5,13 @@ use clrscope_contract::instruments::samples::{MAX, RATE};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_agent_stacks::sampling::EngineRequest;
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CpuOptions {
     /// Nanoseconds of CPU time between two samples of a thread.
     pub(crate) interval_ns: u64,
     pub(crate) engine: EngineRequest,
-    /// Stacks include kernel frames, where the system allows that.
+    /// Whether stacks include kernel frames, if the system allows that.
     pub(crate) kernel: bool,
     pub(crate) max_bytes: u64,
 }

@@ -1,7 +1,8 @@
-//! Callbacks that are recorded by hand, since their record does not follow from the table.
+//! Callbacks whose records are written by hand, since they do not follow from the table of
+//! callbacks.
 //!
 //! Names are asked for before the record is written, and only where the runtime may be queried: not
-//! while an entity is still loading, not while threads stand still.
+//! while an entity is still loading, and not while threads are suspended.
 
 use clr_profiler::callback_args::{
     DynamicIl, EventPipeEvent, FunctionControl, GcReason, Generations, Inlining, JitCache, MovedRanges, ObjectsOfClass, Roots,
@@ -19,7 +20,7 @@ use clrscope_recording::writer::monotonic_ns;
 use super::{Events, outcome};
 use crate::services::dictionary::Resolve;
 
-/// Writes a record if its kind is wanted; the values are only made then.
+/// Writes a record if its kind is wanted. The values are computed only then.
 macro_rules! record {
     ($self:ident, $kind:ident $(, $tag:ident: $value:expr)* $(,)?) => {
         if $self.wants(Kind::$kind) {
@@ -45,12 +46,13 @@ impl Events {
         self.names.entity(tag, id, Resolve::Now)
     }
 
-    /// An entity that does not exist yet or any more, or that can't be queried here.
+    /// Refers to an entity by its number only: it does not exist yet or any more, or can't be
+    /// queried here.
     pub(super) fn bare(&self, tag: Tag, id: usize) -> EntityRef {
         self.names.entity(tag, id, Resolve::Deferred)
     }
 
-    /// A thread, recorded by its number only: a query would find no name here.
+    /// Refers to a thread by its number only, as a query would find no name here.
     pub(super) fn thread(&self, thread: ThreadId) -> EntityRef {
         self.names.entity(Tag::THREAD, thread.as_raw(), Resolve::Now)
     }

@@ -1,5 +1,5 @@
-//! Callbacks whose record follows from the table: the kind from the runtime's name, a field from
-//! each argument.
+//! Callbacks whose record follows from the table of callbacks. The callback's name gives the kind
+//! of the record, and each argument gives a field.
 
 use clr_profiler::Guid;
 use clr_profiler::{AppDomainId, AssemblyId, ClassId, FunctionId, GcHandleId, ModuleId, ObjectId, ReJitId, ThreadId};
@@ -25,9 +25,9 @@ impl Fields {
     }
 }
 
-/// An argument of a callback as fields.
+/// An argument of a callback that can be turned into fields.
 pub(super) trait LoggedArgument {
-    /// Adds the argument; `asks`: the runtime may be asked for its name.
+    /// Adds the argument to `fields`. `asks`: the runtime may be asked for the argument's name.
     fn log(self, events: &Events, asks: bool, fields: &mut Fields);
 }
 
@@ -94,7 +94,7 @@ impl LoggedArgument for &Guid {
 }
 
 impl Events {
-    /// Writes a record if its kind is wanted; the fields are only made then.
+    /// Writes a record if its kind is wanted. The fields are computed only then.
     #[inline]
     pub(super) fn log(&self, kind: Kind, fill: impl FnOnce(&mut Fields)) {
         if !self.wants(kind) {
@@ -107,7 +107,7 @@ impl Events {
     }
 }
 
-/// Makes `log_one!`, which writes a method of the trait.
+/// Makes the macro `log_one!`, which writes one method of the trait.
 macro_rules! define_log {
     ($($mode:ident $runtime_name:ident as $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty = $default:expr)?;)*) => {
         macro_rules! log_one {

@@ -1,4 +1,4 @@
-//! `events`: every callback of the runtime, with names, in the order of each thread.
+//! `events`: every callback of the runtime, with names. The callbacks of each thread are in order.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -29,7 +29,7 @@ use crate::services::event_log::EventLog;
 use objects::ClassCounts;
 pub(crate) use options::EventsOptions;
 
-/// The running instrument.
+/// The instrument `events` while it runs.
 pub(crate) struct Events {
     writer: &'static ProcessWriter,
     log: &'static EventLog,

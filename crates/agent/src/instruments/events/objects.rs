@@ -1,4 +1,4 @@
-//! Objects per class during a collection, counted without allocating.
+//! Counts objects per class during a collection, without allocating.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ const SLOTS: usize = 1 << 16;
 /// Places that are searched for one class before its objects count as not placed.
 const PROBES: usize = 64;
 
-/// Counts by class. Several threads of the collector may count at a time.
+/// Number of objects of each class. Several threads of the collector may count at a time.
 pub(crate) struct ClassCounts {
     slots: Box<[Slot]>,
     overflow: AtomicU64,
@@ -32,8 +32,9 @@ impl ClassCounts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Passes the counts to `visit`, most objects first, and resets them to 0. Returns how many
-    /// objects found no place. Must not run while others count.
+    /// Passes the counts to `visit`, the class with most objects first, and resets them to 0.
+    /// Returns the number of objects that could not be counted for lack of room. Must not run while
+    /// other threads count.
     pub(crate) fn drain(&self, mut visit: impl FnMut(usize, u64)) -> u64 {
         let taken = |slot: &Slot| (slot.class.swap(0, Ordering::Relaxed), slot.count.swap(0, Ordering::Relaxed));
         let mut found: Vec<_> = self.slots.iter().map(taken).filter(|&(_, count)| count > 0).collect();

@@ -5,12 +5,12 @@ use clrscope_contract::instruments::events::{self, ALLOCATIONS, GROUPS, MAX};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_recording::events::{Group, Kind};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EventsOptions {
-    /// In the order of [`Group::ALL`].
+    /// The requested groups, in the order of [`Group::ALL`].
     pub(crate) groups: Vec<Group>,
-    /// Each allocated object too.
+    /// Whether each allocated object is recorded, too.
     pub(crate) allocations: bool,
     pub(crate) max_bytes: u64,
 }
@@ -28,12 +28,12 @@ impl crate::instrument::InstrumentOptions for EventsOptions {
 }
 
 impl EventsOptions {
-    /// Whether the group was asked for.
+    /// Whether the group was requested.
     pub(crate) fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }
 
-    /// Whether each kind is recorded, by its number.
+    /// Whether each kind of record is wanted, indexed by the kind's number.
     pub(crate) fn kinds(&self) -> [bool; 256] {
         let mut wanted = [false; 256];
         for kind in Kind::all() {
@@ -42,7 +42,7 @@ impl EventsOptions {
         wanted
     }
 
-    /// Events that the runtime is asked for.
+    /// The events that the instrument needs from the runtime.
     pub(crate) fn mask(&self) -> Events {
         let mut mask = self.groups.iter().fold(Events::NONE, |mask, group| mask | mask_of(*group));
         if self.allocations {

@@ -11,8 +11,8 @@ const MOST_BYTES: usize = 1 << 10;
 /// Most calls and bytes of a thread.
 const MOST_CALLS: usize = 10_000;
 const MOST_KEPT: usize = 4 << 20;
-/// One call of so many is a sample. This is a prime number, since programs repeat themselves in
-/// other periods.
+/// One of this many calls is a sample. The number is a prime, so that it differs from the periods
+/// in which programs repeat themselves.
 pub(super) const SAMPLED: u64 = 1021;
 /// A frame that replaced another frame of the same call (OSR) lies at most this far below it.
 const TAKEN_OVER_BYTES: usize = 4 << 10;
@@ -46,7 +46,8 @@ thread_local! {
 /// Calls whose arguments found no room.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Calls whose arguments found no room since the last call of this function.
+/// Number of calls whose arguments could not be kept for lack of room, since this function was last
+/// called.
 pub(super) fn dropped() -> u64 {
     DROPPED.swap(0, Ordering::Relaxed)
 }
@@ -55,7 +56,7 @@ pub(super) fn dropped() -> u64 {
 /// last time.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
 
-/// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
+/// Forgets all calls of all threads. Needed when recording was stopped, as calls have ended unseen.
 pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
@@ -92,7 +93,7 @@ pub(super) fn keep(function: u32, sp: usize, mut write: impl FnMut(&mut [u8]) ->
     kept.is_some_and(|(_, is_sampled)| is_sampled)
 }
 
-/// Forgets calls whose caller's stack pointer is below `bound`: they have ended.
+/// Forgets calls whose caller's stack pointer is below `bound`, because they have ended.
 pub(super) fn drop_below(bound: usize) {
     let _ = with(|all| all.drop_below(bound));
 }

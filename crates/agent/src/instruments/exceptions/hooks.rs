@@ -1,8 +1,8 @@
 //! The hooks of `exceptions:args`: each call of a named method puts its arguments on a shadow
 //! stack.
 //!
-//! These hooks always take the slow path, since there is always a value to read. Where `calls` runs
-//! too, they do its work as well.
+//! These hooks always take the slow path, since there is always a value to read. If `calls` runs
+//! too, they also do the work of `calls`.
 
 use std::ffi::c_void;
 
@@ -21,8 +21,8 @@ unsafe extern "C" {
     fn clrscope_tailcall_kept();
 }
 
-/// Hooks that keep arguments, alone and together with the tree. They always take the slow path,
-/// which does both.
+/// Sets of hooks that keep arguments, with or without the tree of `calls`. They always take the
+/// slow path, which does all of the work.
 pub(super) const SETS: &[HookSet] = &[
     HookSet { does: HookParts::ARGUMENTS, entry_points },
     HookSet { does: HookParts::ARGUMENTS.and(HookParts::TREE_SAMPLED), entry_points },

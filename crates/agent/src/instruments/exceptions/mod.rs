@@ -1,11 +1,11 @@
 //! `exceptions`: the course of each exception: its message, where it was thrown, which handlers
 //! were searched, and where it was caught.
 //!
-//! The instrument does nothing until an exception is thrown, and needs no hooks. The callbacks are
-//! recorded as they come, in the same form as in `events`. Callbacks without new information (the
-//! end of a search or unwind in a function) are left out, and times are recorded only on request.
-//! The record of a throw holds the contents of the exception and the number of its stack. The
-//! reader of the recording finds out which records belong together.
+//! The instrument does nothing until an exception is thrown, and needs no hooks. The instrument
+//! records the callbacks as they come, in the same form as in `events`. Callbacks without new
+//! information (the end of a search or unwind in a function) are left out, and times are recorded
+//! only on request. The record of a throw holds the contents of the exception and the number of its
+//! stack. The reader of the recording finds out which records belong together.
 //!
 //! Stacks are those of [`clrscope_agent_stacks::stacks`](clrscope_agent_stacks::stacks). With
 //! `args` the calls of named methods keep their arguments ([`hooks`], [`arguments`]), which are
@@ -60,7 +60,7 @@ const MESSAGE_UNITS: usize = 512;
 /// arguments are kept.
 const COSTLY_CALLS: u64 = 20_000_000;
 
-/// The running instrument.
+/// The instrument `exceptions` while it runs.
 pub(crate) struct Exceptions {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

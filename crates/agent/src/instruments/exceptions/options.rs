@@ -4,14 +4,14 @@ use clrscope_contract::instruments::exceptions::{self, ARGS, FRAMES, MAX, STACKS
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 use clrscope_agent_stacks::stacks::Walk;
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExceptionsOptions {
-    /// Frames kept of the stack at the throw.
+    /// Most innermost frames that are kept of the stack at the throw.
     pub(crate) frames: usize,
-    /// Keep the arguments of named methods.
+    /// Whether the arguments of named methods are kept.
     pub(crate) arguments: bool,
-    /// Way to walk stacks.
+    /// How stacks are walked.
     pub(crate) walk: Walk,
     pub(crate) max_bytes: u64,
 }

@@ -1,10 +1,10 @@
-//! Objects that were thrown, to tell the first throw of an object from later ones.
+//! Remembers the objects that were thrown, to tell the first throw of an object from later ones.
 //!
 //! `throw;` and an exception rethrown by `await` keep the stack trace in the object. At `throw e;`
 //! the runtime has removed the stack trace before it reports the throw, and nothing in the object
-//! shows that it was thrown before. So objects are followed by weak handles, which keep nothing
-//! alive, and are found by address. Only collections move them: the first throw after a collection
-//! asks for all addresses again.
+//! shows that it was thrown before. So weak handles, which keep nothing alive, follow the objects,
+//! and an object is found by its address. Only collections move them: the first throw after a
+//! collection asks for all addresses again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,17 +34,17 @@ struct Known<H> {
 }
 
 impl ThrownObjects {
-    /// Knows no object yet.
+    /// Starts without objects.
     pub(super) fn new(info: &ProfilerInfo) -> Self {
         Self { info: info.clone(), collections: AtomicU64::new(0), known: Mutex::new(Some(Known::default())) }
     }
 
-    /// A collection begins: objects move.
+    /// To be called when a collection begins, as it moves objects.
     pub(super) fn collection_begins(&self) {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Releases all handles, when no callback about exceptions comes any more.
+    /// Releases all handles. To be called when no callback about exceptions comes any more.
     pub(super) fn release(&self) {
         let all = self.known().take();
         drop(all);
@@ -89,10 +89,10 @@ fn place_now(handle: &ObjectHandle) -> Option<usize> {
 /// Handles that are not needed, to be freed after the lock is released.
 enum Left<H> {
     Nothing,
-    /// Handles of a generation that was forgotten.
+    /// All handles of a generation that was forgotten.
     #[expect(dead_code, reason = "held until it is dropped")]
     Forgotten(HashMap<usize, H>),
-    /// A second handle of an object.
+    /// Another handle of an object that has a handle already.
     Second(H),
 }
 

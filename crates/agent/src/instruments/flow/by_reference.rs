@@ -2,9 +2,9 @@
 //! again at the end of the call.
 //!
 //! A target on the thread's own stack stays in place while the call lasts. A target in the heap
-//! stays in place until a collection; after one its new address is not known. The memory may also
-//! not belong to the runtime, and may be unmapped. So the system copies it, and refuses where
-//! nothing is mapped.
+//! stays in place until a collection; its address after the collection is not known. The memory may
+//! also not belong to the runtime, and may be unmapped. So the system copies the target, and
+//! refuses if nothing is mapped there.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,9 +15,9 @@ use clrscope_agent_values::completion::AwaitedTask;
 use clrscope_agent_values::memory::{At, Ground, MemoryReader};
 use clrscope_agent_values::plans::plan_of;
 
-/// Most addresses of a call.
+/// Most addresses that are kept of one call.
 pub(super) const MOST: usize = 8;
-/// Most bytes of a value.
+/// Most bytes of a value that are copied.
 pub(super) const MOST_BYTES: usize = 256;
 /// Most calls of a thread.
 const MOST_CALLS: usize = 10_000;
@@ -55,7 +55,7 @@ thread_local! {
 /// last time.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
-/// Forgets all calls of all threads: recording was stopped, and calls have ended unseen.
+/// Forgets all calls of all threads. Needed when recording was stopped, as calls have ended unseen.
 pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
@@ -89,7 +89,7 @@ pub(super) fn remember(function: u32, sp: usize, addresses: [usize; MOST]) {
     });
 }
 
-/// Addresses that were kept for the call with this stack pointer.
+/// The addresses that were kept for the call with this stack pointer; `None` if there are none.
 pub(super) fn recall(sp: usize) -> Option<RecalledAddresses> {
     let found = with(|calls| {
         while calls.last().is_some_and(|last| last.sp < sp) {
@@ -102,9 +102,9 @@ pub(super) fn recall(sp: usize) -> Option<RecalledAddresses> {
     Some(RecalledAddresses { sp, has_moved: last.has_moved(), is_complete: last.is_complete, addresses: last.addresses })
 }
 
-/// The active call of an `async` method's code that completes the method now: its stack pointer,
-/// and its task. `builder` is the argument of the builder's completing method, and `sp` its
-/// caller's stack pointer.
+/// The active call of an `async` method's code that completes the method now, as its stack pointer
+/// and its task. `builder` and `sp` belong to the call of the builder's completing method: its
+/// argument, and the stack pointer of its caller.
 pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)> {
     // Its frame begins with the caller's frame pointer, and a frame pointer points right below the
     // return address. SAFETY: the frame of the function that was just entered.
@@ -130,7 +130,7 @@ pub(super) fn complete(sp: usize, builder: usize) -> Option<(usize, AwaitedTask)
 #[derive(Clone, Copy)]
 pub(super) struct RecalledAddresses {
     sp: usize,
-    /// Whether there was a collection meanwhile.
+    /// Whether there was a collection since the call began.
     pub(super) has_moved: bool,
     /// Whether the call has given its result to the builder.
     pub(super) is_complete: bool,
@@ -138,8 +138,8 @@ pub(super) struct RecalledAddresses {
 }
 
 impl RecalledAddresses {
-    /// Copies the bytes `offset` behind the address with this number; `None` where they can't be
-    /// known.
+    /// Copies bytes of a target into `copy`: those `offset` bytes behind the address with this
+    /// number. `None` if they can't be known.
     pub(super) fn value(&self, number: usize, offset: usize, copy: &mut [u8]) -> Option<()> {
         let address = self.addresses.get(number).copied().filter(|address| *address != 0)?.checked_add(offset)?;
         // Callers' frames lie above, and nothing on this thread's stack can be further away than

@@ -1,4 +1,4 @@
-//! The fast paths of `flow`, which are assembly: [`arch`](super::arch).
+//! The fast paths of `flow`. They are written in assembly: see [`arch`](super::arch).
 
 use std::ffi::c_void;
 
@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn clrscope_tailcall_flow_tsc();
 }
 
-/// Hooks that append events, alone and together with the tree.
+/// Sets of hooks that append events, with or without the tree of `calls`.
 pub(super) const SETS: &[HookSet] = &[
     HookSet { does: HookParts::EVENTS, entry_points: alone },
     HookSet { does: HookParts::EVENTS.and(HookParts::TREE_SAMPLED), entry_points: sampled },

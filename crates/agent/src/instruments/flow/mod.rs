@@ -47,7 +47,7 @@ const ALL_BYTES: u64 = 128 << 30;
 /// methods that the values belong to.
 const COSTLY_CHUNKS: u64 = (2 << 30) / event_ring::CHUNK as u64;
 
-/// The running instrument.
+/// The instrument `flow` while it runs.
 pub(crate) struct Flow {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

@@ -3,33 +3,33 @@
 use clrscope_contract::instruments::flow::{self, ALL, ARGS, CHECK, DEPTH, LAST, VALUES};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// Which of the events are kept.
+/// Which events are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retention {
-    /// The last events, in a ring of so many bytes.
+    /// The last events, in a ring of this many bytes.
     Last(u64),
-    /// Everything.
+    /// All events.
     All,
 }
 
-/// Part of arguments and results that is recorded.
+/// What is recorded of arguments and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Args {
     Nothing,
-    /// Types only.
+    /// Only the types.
     Types,
     /// Types and values.
     Values,
-    /// None, and no events either: plans are only compared with the runtime's own information.
+    /// Nothing, and no events either. Plans are only compared with the runtime's own information.
     Check,
 }
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FlowOptions {
     pub(crate) kept: Retention,
     pub(crate) args: Args,
-    /// Depth to which objects are opened.
+    /// How many levels deep objects are opened.
     pub(crate) depth: u32,
 }
 

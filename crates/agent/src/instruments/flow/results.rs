@@ -12,8 +12,8 @@ use clrscope_agent_values::read::Writer;
 use super::by_reference;
 use super::ring::{MOST_VALUES, here};
 
-/// A function that ends `async` methods was entered. If its caller's calls are followed, its result
-/// is noted for the caller's activation.
+/// To be called when a function that ends `async` methods was entered. If calls of its caller are
+/// recorded, the result is noted for the caller's activation.
 pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
     let builder = registers.word(ArgumentLocation::General(0), sp);
     let Some((of, awaited)) = by_reference::complete(sp, builder) else { return };

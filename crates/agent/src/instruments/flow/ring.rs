@@ -12,27 +12,27 @@ use clrscope_agent_base::threads;
 
 use crate::services::event_ring::{EventRing, RingLayout};
 
-/// Most bytes of values per event.
+/// Most bytes of values that an event may have.
 pub(super) const MOST_VALUES: usize = 2048;
 
 static RING: PublishedState<EventRing> = PublishedState::nothing();
 
-/// The ring, once `flow` has started.
+/// The ring; `None` before `flow` has started.
 pub(crate) fn ring() -> Option<&'static EventRing> {
     RING.get()
 }
 
-/// The ring and the record of the calling thread, once both are there.
+/// The ring and the calling thread's record; `None` unless both exist.
 pub(super) fn here() -> Option<(&'static EventRing, ThreadRecord)> {
     Some((ring()?, threads::current()?))
 }
 
-/// Forgets the ring: for a forked child. Async-signal-safe.
+/// Forgets the ring, in a forked child. Async-signal-safe.
 pub(crate) fn withdraw() {
     RING.withdraw();
 }
 
-/// Makes a ring known to the hooks. `limit` is its size in bytes, `None` where everything is kept.
+/// Makes a ring known to the hooks. `limit` is its size in bytes; `None` if all events are kept.
 pub(super) fn publish(
     writer: &'static ProcessWriter,
     store: EventStore,
@@ -50,7 +50,7 @@ fn calls_in(chunk: Chunk) -> u64 {
 }
 
 impl EventRing {
-    /// Appends an event. Only for the thread that owns the record.
+    /// Appends an event. Only the thread that owns the record may call this.
     pub(in crate::instruments::flow) fn append(&self, record: ThreadRecord, what: u32, sp: usize) {
         self.append_with(record, what, sp, 0, |_| 0);
     }

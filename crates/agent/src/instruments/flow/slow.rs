@@ -31,7 +31,7 @@ pub(super) extern "C" fn tailcall(function: u32, sp: usize) {
     guard(|| append(flow::TAILCALL | function, sp));
 }
 
-/// Counterpart where `calls` runs too.
+/// Slow path of enter if `calls` runs too: does the work of both instruments.
 pub(super) extern "C" fn enter_both(function: u32, sp: usize) {
     calls::slow::enter(function, sp);
     enter(function, sp);

@@ -1,4 +1,4 @@
-//! Arguments and results: the work of the hooks of functions with a plan.
+//! Records arguments and results, in the hooks of functions that have a plan.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,8 @@ const IN_REGISTERS: usize = 1 << 63;
 /// follow.
 const PAIRS: u32 = 32;
 
-/// Bits of a function's client identifier for its plan, in addition to its index.
+/// The bits that tell a function's plan in the function's client identifier, which also holds the
+/// index.
 pub(super) fn client_bits(plan: &Plan) -> usize {
     let Some((general, vector)) = plan.registers else { return HAS_PLAN };
     let pairs = ((1_usize << general) - 1) | ((1_usize << vector) - 1) << 3;

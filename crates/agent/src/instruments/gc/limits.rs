@@ -1,4 +1,4 @@
-//! Limits of the instrument's own tables, a part of the instrument's limit.
+//! Limits of the instrument's own tables, which may take a fixed part of the instrument's limit.
 
 use clrscope_agent_stacks::stacks::{BYTES_OF_A_STACK, REMEMBERED};
 
@@ -7,18 +7,18 @@ const PART: u64 = 4;
 /// Entries of each table at least.
 const LEAST: usize = 16;
 
-/// Bytes of a noted range of objects.
+/// Bytes of memory for a noted range of objects.
 pub(super) const BYTES_OF_A_RANGE: usize = 24;
-/// Bytes of a class in the tables of one collection: its young objects, and the sums of its
-/// generations.
+/// Bytes of memory for a class in the tables of one collection: its young objects, and the sums of
+/// its generations.
 pub(super) const BYTES_OF_A_CLASS: usize = 256;
 
-/// Limits of the tables.
+/// Limits of the instrument's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Most ranges that are noted of one collection.
+    /// Most ranges that are noted during one collection.
     pub(super) ranges: usize,
-    /// Most classes of one collection; a class counts once in every generation in which it occurs.
+    /// Most classes in one collection. A class counts once in every generation in which it occurs.
     pub(super) classes: usize,
     /// Most stacks that are remembered.
     pub(super) stacks: usize,

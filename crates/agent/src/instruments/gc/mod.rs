@@ -4,8 +4,8 @@
 //! begin and end of collections. The runtime's own events, from the
 //! [session](clrscope_agent_base::event_pipe) that instruments share, report number, reason and
 //! type of each collection, and sizes of the generations. The reader of the recording finds out
-//! which records belong together. Background collections stay enabled: only begin and end are asked
-//! for, not survivors.
+//! which records belong together. Background collections stay enabled, as the instrument asks only
+//! for their begin and end, not for survivors.
 //!
 //! The stack of the thread that caused a collection is walked before the program stands still. If
 //! the collector runs on the program's threads, that is at the begin of the suspension; if it has
@@ -48,7 +48,7 @@ const FRAMES: usize = 64;
 /// Remark where a stack is missing.
 const NO_STACK: &str = "gc: the runtime could not walk the stack of a thread that caused a collection";
 
-/// The running instrument.
+/// The instrument `gc` while it runs.
 pub(crate) struct Gc {
     info: ProfilerInfo,
     log: &'static EventLog,

@@ -3,10 +3,10 @@
 use clrscope_contract::instruments::gc::{self, MAX, SURVIVORS};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GcOptions {
-    /// Survivors are wanted, by class.
+    /// Whether survivors are recorded, by class.
     pub(crate) survivors: bool,
     pub(crate) max_bytes: u64,
 }

@@ -1,14 +1,14 @@
 //! `gc:survivors`: the objects that survive each collection, by class and by their generation
-//! before.
+//! before the collection.
 //!
-//! During a collection the runtime reports ranges of objects that it moves or leaves in place. They
-//! are only noted, since their addresses may not be read until the end of the collection. At the
-//! end, while the program is still stopped, the ranges are walked object by object at their new
-//! addresses. The runtime itself counts the objects of generation 0 before the collection by class;
-//! the ones that did not survive died young.
+//! During a collection the runtime reports ranges of objects that it moves or leaves in place. The
+//! ranges are only noted at first, since their addresses may not be read until the end of the
+//! collection. At the end, while the program is still stopped, the ranges are walked object by
+//! object at their new addresses. The runtime itself counts the objects of generation 0 by class
+//! before the collection. Those that did not survive died young.
 //!
-//! The runtime reports survivors of blocking collections only, and runs no others while survivors
-//! are asked for.
+//! The runtime reports survivors of blocking collections only, and runs no other collections while
+//! survivors are requested.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ struct Sums {
     died: u64,
 }
 
-/// Survivors of collections.
+/// Finds the survivors of collections.
 pub(super) struct Survivors {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -120,8 +120,8 @@ impl Survivors {
         self.noted().add(ranges.iter().map(|(start, bytes)| Range { old: start, new: start, bytes }));
     }
 
-    /// The collection is over, and the program is still stopped: the objects are at their final
-    /// addresses.
+    /// To be called when a collection is over and the program is still stopped. The objects are at
+    /// their final addresses then.
     pub(super) fn collection_finished(&self) {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
@@ -168,13 +168,13 @@ impl Survivors {
         }
     }
 
-    /// Largest number of bytes that the notes on a collection took.
+    /// The most bytes that the notes on any collection took.
     pub(super) fn own_bytes(&self) -> u64 {
         self.most_bytes.load(Ordering::Relaxed)
     }
 
-    /// Asks for the names of classes that were met since the last time. Only where the runtime may
-    /// be queried.
+    /// Asks for the names of classes that were seen since the last call. To be called only where
+    /// the runtime may be queried.
     pub(super) fn name_types(&self) {
         self.types.settle();
     }

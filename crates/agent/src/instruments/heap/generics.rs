@@ -52,51 +52,51 @@ const KIND_OF_INDEX: u32 = 24;
 const VALUE: u32 = 0x11;
 const REFERENCE: u32 = 0x12;
 
-/// A static field of a generic class.
+/// A static field of a generic class, and where its value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GenericField {
-    /// First word of the class's objects.
+    /// The class, as the first word of its objects.
     pub(super) class: usize,
-    /// Token of the field.
+    /// Metadata token of the field.
     pub(super) token: u32,
-    /// Address of its value.
+    /// Address of the field's value.
     pub(super) address: usize,
 }
 
-/// A thread-static field of a generic class.
+/// A thread-static field of a generic class, and where its values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadField {
-    /// First word of the class's objects.
+    /// The class, as the first word of its objects.
     pub(super) class: usize,
-    /// Token of the field.
+    /// Metadata token of the field.
     pub(super) token: u32,
-    /// Distance from the first value of the class, or from the beginning of the array of values:
-    /// see `thread_values`.
+    /// Offset of the value in bytes. It counts from the first value of the class, or from the
+    /// beginning of the array of values: see `thread_values`.
     pub(super) offset: usize,
-    /// Place of the class's values in a thread.
+    /// Where a thread keeps the class's values.
     pub(super) values: ValuesOfClass,
 }
 
-/// Place in which threads keep the values of a class.
+/// Where threads keep the values of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValuesOfClass {
-    /// From .NET 9 on: by this number among the values of the thread.
+    /// .NET 9 and later: under this number among the values of the thread.
     Index(u32),
-    /// .NET 8: by the class's number among those of its module.
+    /// .NET 8: under the class's number among the classes of its module.
     OfModule {
         /// The module's identifier.
         module: usize,
-        /// The class's number.
+        /// The class's number in its module.
         number: usize,
     },
 }
 
-/// Static fields of generic classes.
+/// Static fields of generic classes that were found.
 #[derive(Debug, Default)]
 pub(super) struct GenericFields {
-    /// Fields of the program.
+    /// Fields with one value for the whole program.
     pub(super) of_program: Vec<GenericField>,
-    /// Thread-static fields.
+    /// Thread-static fields, with a value for each thread.
     pub(super) of_threads: Vec<ThreadField>,
 }
 
@@ -125,8 +125,8 @@ impl Room {
     }
 }
 
-/// Finds all static fields of generic classes that can be found. `classes` are some loaded classes,
-/// given by the first words of their objects.
+/// Finds static fields of generic classes, as many as possible. `classes` are some loaded classes,
+/// each given by the first word of its objects.
 pub(super) fn find(info: &ProfilerInfo, classes: impl Iterator<Item = usize>, room: &Room) -> GenericFields {
     let (mut beside, mut proven) = (Vec::new(), 0);
     for class in classes {
@@ -284,7 +284,7 @@ pub(super) fn word(address: usize) -> Option<usize> {
     words::<1>(address).map(|[word]| word)
 }
 
-/// Words from an address on, if they are mapped.
+/// Words from an address on; `None` unless all of them are mapped.
 pub(super) fn words<const N: usize>(address: usize) -> Option<[usize; N]> {
     let mut bytes = vec![0; 8 * N];
     if !copy_if_there(address, &mut bytes) {

@@ -1,14 +1,14 @@
-//! Memory of the managed heap while the program stands still.
+//! Memory of the managed heap while the program is suspended.
 
 use std::sync::atomic::AtomicU64;
 
 use clr_profiler::HeapRange;
 
-/// Proof that the program stands still, and that the heap ranges are where the runtime says.
+/// Proves that the program is suspended, and that the heap ranges are where the runtime says.
 pub(super) struct StopProof(());
 
 impl StopProof {
-    /// Makes the proof in a callback in which the runtime gives the addresses of objects.
+    /// Makes the proof, in a callback in which the runtime gives the addresses of objects.
     ///
     /// # Safety
     /// The caller is in
@@ -19,7 +19,7 @@ impl StopProof {
         Self(())
     }
 
-    /// The words of a heap range that the runtime gave in this callback.
+    /// The words of a heap range. The runtime must have given the range in this callback.
     pub(super) fn words<'s>(&'s self, range: &HeapRange) -> &'s [AtomicU64] {
         if range.start == 0 || !range.start.is_multiple_of(8) {
             return &[];

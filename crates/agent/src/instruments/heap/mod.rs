@@ -3,11 +3,11 @@
 //! A snapshot is taken in a full collection that the agent requests, while the program stands still
 //! anyway. The runtime reports the roots ([`shot`]). At the end of the collection the heap is read
 //! from memory, object by object ([`walk`], by the [`shape`]s of classes), which takes a fraction
-//! of the time of callbacks about each object. The objects go straight into chunks of the
-//! recording, and each type when it is met first. Names are asked for after the program has resumed
-//! ([`taker`]). With `collect=off` the heap is read at the beginning of the collection, garbage
-//! included. The runtime still reports roots at the end, so their addresses are mapped back to the
-//! addresses before the collection ([`moves`]).
+//! of the time of callbacks about each object. The walk writes the objects straight into chunks of
+//! the recording, and each type at its first object. Names are asked for after the program has
+//! resumed ([`taker`]). With `collect=off` the heap is read at the beginning of the collection,
+//! garbage included. The runtime still reports roots at the end, so their addresses are mapped back
+//! to the addresses before the collection ([`moves`]).
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -63,7 +63,7 @@ pub(crate) use options::HeapOptions;
 /// Address space for the chunks of all snapshots: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 256 << 30;
 
-/// The running instrument.
+/// The instrument `heap` while it runs.
 pub(crate) struct Heap {
     taker: &'static Taker,
     options: HeapOptions,

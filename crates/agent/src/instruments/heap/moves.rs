@@ -1,4 +1,4 @@
-//! Moves of a collection, to map addresses back to the time before it.
+//! Remembers the moves of a collection, to map addresses back to those before the collection.
 
 use clr_profiler::callback_args::{MovedRange, MovedRanges};
 
@@ -7,17 +7,18 @@ use clr_profiler::callback_args::{MovedRange, MovedRanges};
 pub(super) struct Moves(Vec<MovedRange>);
 
 impl Moves {
-    /// Adds ranges that the runtime reports, except ranges that stay in place.
+    /// Adds ranges that the runtime reports. Ranges that stay in place are left out.
     pub(super) fn add(&mut self, ranges: MovedRanges<'_>) {
         self.0.extend(ranges.iter().filter(|range| range.old_start != range.new_start));
     }
 
-    /// Puts the ranges in order, which [`before`](Self::before) needs.
+    /// Sorts the ranges. [`before`](Self::before) needs that.
     pub(super) fn sort(&mut self) {
         self.0.sort_unstable_by_key(|range| range.new_start);
     }
 
-    /// The address before the collection of the object that is at an address now.
+    /// The address that an object had before the collection, given its address after the
+    /// collection.
     pub(super) fn before(&self, address: u64) -> u64 {
         let at = self.0.partition_point(|range| range.new_start as u64 <= address);
         let range = at.checked_sub(1).map(|at| &self.0[at]);

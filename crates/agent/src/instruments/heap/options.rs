@@ -8,14 +8,14 @@ use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 use crate::instrument::InstrumentOptions;
 
-/// Options that were asked for.
+/// The requested options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeapOptions {
-    /// Times of snapshots after the start of the recording, ascending.
+    /// Times of snapshots after the start of the recording, in ascending order.
     pub(super) after: Vec<Duration>,
-    /// Resident bytes at which a snapshot is wanted, ascending.
+    /// Resident sizes of the process at which a snapshot is taken, in bytes and ascending order.
     pub(super) sizes: Vec<u64>,
-    /// Whether a snapshot at the end is wanted.
+    /// Whether a snapshot is taken at the end.
     pub(super) at_end: bool,
     /// Whether snapshots show the heap after a full collection.
     pub(super) collects: bool,

@@ -1,5 +1,5 @@
-//! Roots of a collection from the runtime's own events. Needed where another profiler may have the
-//! main slot: the runtime calls only the main profiler back about roots.
+//! Gets the roots of a collection from the runtime's own events. This is needed if another profiler
+//! may have the main slot, as the runtime calls only the main profiler back about roots.
 //!
 //! The runtime reports the same roots by the events `GCBulkRootEdge` and
 //! `GCBulkRootConditionalWeakTableElementEdge` while a session asks for a heap dump. It does so in
@@ -43,8 +43,8 @@ impl RootEvents {
         self.0.begin();
     }
 
-    /// Waits for the session to begin, and returns whether there is one. On a thread of the agent's
-    /// own.
+    /// Waits for the session to begin. Returns whether there is a session. To be called on a thread
+    /// of the agent's own.
     pub(super) fn wait_until_open(&self) -> bool {
         let began = Instant::now();
         while !self.0.is_open() && began.elapsed() < LONGEST_WAIT {
@@ -53,7 +53,8 @@ impl RootEvents {
         self.0.is_open()
     }
 
-    /// Takes the roots out of an event. In the callback, during the collection.
+    /// Takes the roots out of an event. To be called in the callback about the event, during the
+    /// collection.
     pub(super) fn deliver(&self, event: &EventPipeEvent<'_>, exposure: &Exposure) {
         if !matches!(event.event_id, ROOTS | DEPENDENTS) {
             return;

@@ -1,10 +1,10 @@
 //! Shapes of objects: their size and the places of their references, from the description that the
 //! runtime's collector uses.
 //!
-//! Both are stored in front of and at the beginning of a class (its method table). The collector
-//! and every tool that walks heaps read them there, since this layout is the interface between the
-//! runtime and its exchangeable collectors. Each shape is compared with the runtime's own
-//! information about the first objects (`walk.rs`), and is not used where they differ.
+//! The description is stored in front of and at the beginning of a class (its method table). The
+//! collector and every tool that walks heaps read it there, since this layout is the interface
+//! between the runtime and its exchangeable collectors. Each shape is compared with the runtime's
+//! own information about the first objects (`walk.rs`), and is not used where they differ.
 //!
 //! | offset | what |
 //! |---|---|
@@ -33,43 +33,43 @@ const MOST_SERIES: u64 = 1 << 14;
 /// Bytes of the largest box whose value is hashed.
 const MOST_BOXED: u32 = 16 + 32;
 
-/// Meaning of the first word at an address where an object is expected.
+/// What the first word at an address means, where an object is expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Description {
-    /// An object of this shape.
+    /// The beginning of an object of this shape.
     Object(Shape),
-    /// Free space, in the form of an array of bytes.
+    /// The beginning of free space, which has the form of an array of bytes.
     Free,
-    /// Nothing that could be a class.
+    /// Nothing: the word can't be a class.
     Nothing,
 }
 
-/// Shape of the objects of a class.
+/// Shape (memory layout) of the objects of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Bytes without elements, up to the next object.
+    /// Bytes of an object without its elements, up to the next object.
     pub(super) base: u32,
-    /// Bytes of an element, 0 where there are none.
+    /// Bytes of an element; 0 if the objects have no elements.
     pub(super) component: u32,
-    /// Offsets in words, from the beginning of the object, of the references outside of elements.
+    /// Offsets of the references outside of elements, in words from the beginning of the object.
     pub(super) fixed: Vec<u32>,
     /// Offset in words of the first reference of the first element.
     pub(super) element_first: u32,
     /// Offsets in words of the references of each element, from its first reference.
     pub(super) element: Vec<u32>,
-    /// Stand-in for the content.
+    /// The hash that stands for an object's content.
     pub(super) content: Content,
 }
 
-/// Stand-in for the content of an object.
+/// What is recorded in place of the content of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing.
+    /// Nothing is recorded in its place.
     #[default]
     None,
-    /// A hash of its characters.
+    /// A hash of the string's characters.
     Characters,
-    /// A hash of the value in the box.
+    /// A hash of the boxed value.
     Box,
 }
 
@@ -79,13 +79,13 @@ impl Shape {
         (u64::from(self.base) + u64::from(self.component) * length).next_multiple_of(8)
     }
 
-    /// Offset of the first element.
+    /// Offset in bytes of the first element.
     pub(super) fn elements_at(&self) -> u32 {
         self.base - 8
     }
 }
 
-/// Describes the objects with this first word.
+/// Tells what an object that begins with the word `class` is.
 pub(super) fn describe(class: usize) -> Description {
     let mut head = [0; HEAD];
     if class == 0 || !class.is_multiple_of(8) || !copy_if_there(class, &mut head) {

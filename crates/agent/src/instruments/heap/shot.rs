@@ -1,5 +1,6 @@
-//! One snapshot while it is taken: callbacks of the collection add to it, and the heap is walked at
-//! the end of the collection, or at its beginning for a snapshot of the heap before.
+//! One snapshot while it is taken. Callbacks of the collection add to the snapshot. The heap is
+//! walked at the end of the collection, or at the beginning for a snapshot of the heap before the
+//! collection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +19,7 @@ use super::types::Classes;
 use super::walk::{Sums, Walk};
 use crate::services::object_types::ObjectTypes;
 
-/// Reference that a variable on a stack holds.
+/// A reference that a variable on a stack holds.
 pub(super) struct StackRoot {
     /// Address of the object after the collection.
     pub(super) object: u64,
@@ -27,22 +28,22 @@ pub(super) struct StackRoot {
     pub(super) function: Option<FunctionId>,
 }
 
-/// A root that a callback or an event reports.
+/// A root that a callback or an event reported.
 pub(super) struct RootReference {
     /// Address of the object after the collection.
     pub(super) object: u64,
     pub(super) kind: RootOf,
     pub(super) flags: RootFlags,
-    /// Function that the variable belongs to, if any.
+    /// Function that the variable belongs to; `None` if the root is not a variable.
     pub(super) function: Option<FunctionId>,
 }
 
-/// What a snapshot must be of.
+/// What a snapshot must show.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// Read the heap after the collection; otherwise before it.
+    /// Whether the heap is read after the collection; otherwise before it.
     pub(super) collects: bool,
-    /// Skip a collection that reported no roots.
+    /// Whether a collection that reported no roots is skipped.
     pub(super) needs_roots: bool,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Wanted {
 pub(super) struct Shot {
     pub(super) writer: HeapWriter<'static>,
     pub(super) classes: Classes,
-    /// Kept words of the boxes of async methods.
+    /// Words that are kept of the boxes of async methods.
     pub(super) kept: KeptWords,
     /// Roots whose names are asked for after the program has resumed.
     pub(super) stack_roots: Vec<StackRoot>,
@@ -60,9 +61,9 @@ pub(super) struct Shot {
     pub(super) began_ns: u64,
     pub(super) pause_ns: u64,
     pub(super) walk_ns: u64,
-    /// Sequence number of the first chunk that is written after the program has resumed.
+    /// Sequence number of the chunk that is written first after the program has resumed.
     pub(super) tail_chunk: u64,
-    /// Query that the runtime refused.
+    /// Name of a query that the runtime refused.
     pub(super) refused: Option<String>,
     /// Ranges of the heap where the runtime keeps static fields.
     pub(super) room: Room,
@@ -202,8 +203,8 @@ impl Exposure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a snapshot with this number in the next full collection. `task` is the type of
-    /// tasks.
+    /// Requests a snapshot with this number in the next full collection. `task` is the class from
+    /// which all tasks are derived.
     pub(super) fn arm(
         &self,
         store: &'static EventStore,
@@ -215,7 +216,7 @@ impl Exposure {
         *self.phase() = Phase::Armed(Box::new(Shot::new(store, number, wanted, Arc::clone(object_types), task)));
     }
 
-    /// Ends the exposure, and returns the snapshot if it was taken.
+    /// Ends the request. Returns the snapshot if it was taken.
     pub(super) fn finish(&self) -> Option<Box<Shot>> {
         match std::mem::take(&mut *self.phase()) {
             Phase::Taken(shot) => Some(shot),
@@ -223,8 +224,8 @@ impl Exposure {
         }
     }
 
-    /// A collection begins, and the program stands still. Called in the callback about the
-    /// beginning.
+    /// To be called in the callback about the beginning of a collection, while the program is
+    /// suspended.
     pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &StopProof) {
         let taken = |phase: &mut Phase| match std::mem::take(phase) {
             Phase::Armed(shot) if is_full => Some(shot),
@@ -252,7 +253,7 @@ impl Exposure {
         }
     }
 
-    /// Adds roots that the collection reports. The server GC reports them from several threads.
+    /// Adds roots that the collection reports. The server GC reports roots from several threads.
     pub(super) fn roots(&self, roots: Roots<'_>) {
         self.add_roots(roots.iter().map(|root| RootReference {
             object: root.object.address() as u64,
@@ -262,29 +263,29 @@ impl Exposure {
         }));
     }
 
-    /// Adds roots, as [`roots`](Self::roots) does.
+    /// Adds roots like [`roots`](Self::roots).
     pub(super) fn add_roots(&self, roots: impl Iterator<Item = RootReference>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
             roots.filter(|root| root.object != 0).for_each(|root| shot.add_root(root));
         }
     }
 
-    /// Adds pairs of objects; the second lives as long as the first.
+    /// Adds pairs of objects. In each pair, the second object lives as long as the first.
     pub(super) fn dependents(&self, elements: WeakTableElements<'_>) {
         self.add_dependents(
             elements.iter().map(|(key, value, _handle)| (key.address() as u64, value.address() as u64)),
         );
     }
 
-    /// Adds pairs, as [`dependents`](Self::dependents) does, by their addresses.
+    /// Adds pairs like [`dependents`](Self::dependents), given by the addresses of the objects.
     pub(super) fn add_dependents(&self, pairs: impl Iterator<Item = (u64, u64)>) {
         if let Phase::Collecting(shot) = &mut *self.phase() {
             pairs.filter(|(key, _)| *key != 0).for_each(|(key, value)| shot.add_dependent(key, value));
         }
     }
 
-    /// A collection has ended, and the program is still stopped. Called in the callback about the
-    /// end. Returns whether there is a snapshot of the heap after the collection.
+    /// To be called in the callback about the end of a collection, while the program is still
+    /// suspended. Returns whether there is a snapshot of the heap after the collection.
     pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) -> bool {
         let mut shot = {
             let mut phase = self.phase();

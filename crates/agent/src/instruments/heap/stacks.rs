@@ -15,7 +15,7 @@ const MOST: usize = 1 << 20;
 /// Bytes that are copied at a time.
 const PIECE: usize = 64 << 10;
 
-/// Objects on stacks, and the threads (by the system's number) that hold them.
+/// Objects on stacks. For each, the threads that hold it, by the system's thread id.
 #[derive(Debug, Default)]
 pub(super) struct Holders(HashMap<u64, Vec<u32>>);
 
@@ -57,8 +57,8 @@ impl Holders {
         }
     }
 
-    /// The thread whose variable holds the object. Several threads are returned one after the
-    /// other, since the runtime reports variables of each.
+    /// A thread whose variable holds the object. If several threads hold it, each call returns the
+    /// next one, since the runtime reports the variables of each thread.
     pub(super) fn next_of(&mut self, object: u64) -> Option<u32> {
         let threads = self.0.get_mut(&object)?;
         let first = *threads.first()?;

@@ -12,13 +12,13 @@ use clrscope_recording::model::{HeapPlace, RootKind};
 /// The static fields of a declaration that may hold references.
 type Declared = Vec<(Token, String)>;
 
-/// Static fields of modules by the token of their class, looked up once.
+/// Static fields by module and class token, looked up once.
 #[derive(Debug, Default)]
 pub(super) struct StaticFields {
     modules: HashMap<ModuleId, HashMap<Token, Declared>>,
 }
 
-/// Fields of classes that are loaded.
+/// Static fields of loaded classes.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     all: Vec<(ClassId, ModuleId, Token, String)>,
@@ -26,15 +26,15 @@ pub(super) struct Fields {
 }
 
 impl StaticFields {
-    /// A module has been unloaded, and its identifier may be used again.
+    /// To be called when a module has been unloaded, as its identifier may be used again.
     pub(super) fn module_unloaded(&mut self, module: ModuleId) {
         self.modules.remove(&module);
     }
 
-    /// Adds the static fields of classes and of their base classes that are not among the fields
-    /// yet; returns the added fields. Searches metadata, which takes time. The classes must be
-    /// known to be loaded: when the runtime is asked for a class by its token it loads the class,
-    /// and crashes if it does so on a thread that is not managed.
+    /// Adds the static fields of these classes and of their base classes, unless they were added
+    /// before. Returns the added fields. Searches metadata, which takes time. The classes must be
+    /// known to be loaded: the runtime loads a class that it is asked for by token, and crashes if
+    /// it does so on a thread that is not managed.
     pub(super) fn add(
         &mut self,
         info: &ProfilerInfo,
@@ -57,8 +57,8 @@ impl StaticFields {
     }
 
     /// The loaded classes with static fields, except generic classes. They are found through their
-    /// methods, since the runtime knows only methods of loaded classes. The runtime does not list
-    /// classes. Listing compiled code crashes the runtime while code is unloaded (8.0.33), and that
+    /// methods, since the runtime does not list classes but knows only methods of loaded classes.
+    /// Listing compiled code crashes the runtime while code is unloaded (8.0.33), and that
     /// unloading continues after the runtime has reported the module as unloaded.
     pub(super) fn loaded(&mut self, info: &ProfilerInfo, names: &NameCache) -> Vec<ClassId> {
         let mut found = Vec::new();
@@ -73,8 +73,8 @@ impl StaticFields {
         found
     }
 
-    /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` where the class
-    /// declares none of this token.
+    /// Name of a static field of a class, `Shop.Cache<Shop.Order>.items`; `None` if the class has
+    /// no static field with this token.
     pub(super) fn name(
         &mut self,
         info: &ProfilerInfo,
@@ -132,7 +132,7 @@ fn source_name(name: &str) -> &str {
 
 impl Fields {
     /// The places of the fields that have a value, including thread-static fields. `serial` gives a
-    /// thread's number in the recording. Only where the runtime may be queried.
+    /// thread's number in the recording. To be called only where the runtime may be queried.
     pub(super) fn places(
         &self,
         info: &ProfilerInfo,

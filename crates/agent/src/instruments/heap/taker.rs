@@ -37,7 +37,7 @@ const TYPES_AT_ONCE: usize = 256;
 /// Boxes of async methods that are written at once.
 const BOXES_AT_ONCE: usize = 4096;
 
-/// Taker of snapshots.
+/// Takes snapshots of the heap.
 pub(super) struct Taker {
     pub(super) info: ProfilerInfo,
     pub(super) writer: &'static ProcessWriter,
@@ -48,7 +48,7 @@ pub(super) struct Taker {
     /// Whether snapshots show the heap after a collection, rather than before it.
     collects: bool,
     pub(super) exposure: Exposure,
-    /// Roots from events, where another profiler receives the callbacks about roots.
+    /// The roots from events; needed if another profiler receives the callbacks about roots.
     pub(super) root_events: Option<RootEvents>,
     pub(super) unloads: Unloads,
     /// Held by the thread that takes a snapshot; no callback takes this lock.
@@ -102,22 +102,23 @@ impl Taker {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A class has been loaded.
+    /// To be called when a class has been loaded.
     pub(super) fn class_loaded(&self, class: ClassId) {
         self.loaded().insert(class);
     }
 
-    /// A class is about to unload.
+    /// To be called when a class is about to unload.
     pub(super) fn class_unloads(&self, class: ClassId) {
         self.loaded().remove(&class);
     }
 
-    /// A module is about to unload: nothing in it is queried until it is unloaded.
+    /// To be called when a module is about to unload: nothing in it is queried until it is
+    /// unloaded.
     pub(super) fn module_unloads(&self) {
         self.unloads.begins();
     }
 
-    /// A module has been unloaded, and its identifier may be used again.
+    /// To be called when a module has been unloaded, as its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.gone().push(module);
         // The runtime does not report the unload of instantiations and arrays.
@@ -125,8 +126,8 @@ impl Taker {
         self.unloads.ends();
     }
 
-    /// Takes a snapshot, and returns whether it is complete. Only on a thread of the agent's own
-    /// that runs no managed code, one at a time.
+    /// Takes a snapshot, and returns whether it is complete. To be called only on a thread of the
+    /// agent's own that runs no managed code, and only one call at a time.
     pub(super) fn take_snapshot(&self, reason: SnapshotReason, name: &str) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
@@ -182,8 +183,8 @@ impl Taker {
         Err("the runtime reported no full collection".to_owned())
     }
 
-    /// The agent was attached to a running program: classes that were loaded before are looked up
-    /// when they are needed.
+    /// To be called if the agent was attached to a running program. Classes that were loaded before
+    /// are then looked up when they are needed.
     pub(super) fn comes_late(&self) {
         self.is_late.store(true, Ordering::Release);
     }

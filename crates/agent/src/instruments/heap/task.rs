@@ -1,4 +1,4 @@
-//! Task that takes snapshots: at times, at the end, and by command.
+//! The task that takes snapshots: at given times, at the end, and by command.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

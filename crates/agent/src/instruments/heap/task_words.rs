@@ -22,17 +22,18 @@ const MOST_WORDS: usize = 128;
 /// Most words that are kept of all objects.
 const MOST_KEPT: usize = 8 << 20;
 
-/// Words to keep of the objects of a class.
+/// Which words are kept of the objects of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TaskWords {
-    /// These words, from the beginning of the object.
+    /// These words of the object itself, as offsets in words from its beginning.
     Own(Vec<u32>),
-    /// Words of the object that this word refers to: the class has no other field of its own.
+    /// Words of the object that this word refers to, as the class has no other field of its own.
     Machine(u32),
 }
 
 impl TaskWords {
-    /// Finds the words to keep of a class whose base class is derived from `task`.
+    /// Finds out which words to keep of a class. `None` unless its base class is derived from
+    /// `task`, the class of tasks.
     pub(super) fn find(class: usize, shape: &Shape, task: usize) -> Option<Self> {
         let bases: Vec<usize> =
             std::iter::successors(Some(class), |class| parent_of(*class)).take(MOST_BASES).collect();
@@ -73,14 +74,14 @@ struct KeptObject {
     first: usize,
 }
 
-/// Words that were kept.
+/// The words that were kept.
 #[derive(Debug, Default)]
 pub(super) struct KeptWords {
     objects: Vec<KeptObject>,
     words: Vec<u64>,
     /// First word, and number of words, of the objects to which the objects of a class refer.
     machines: HashMap<u32, (u64, usize)>,
-    /// Objects for which there was no room.
+    /// Number of objects whose words were not kept for lack of room.
     pub(super) left_out: u64,
 }
 
@@ -124,7 +125,7 @@ impl KeptWords {
         }
     }
 
-    /// Numbers of the classes whose objects were kept.
+    /// Numbers of the classes of the objects whose words were kept.
     pub(super) fn classes(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.objects.iter().map(|object| object.class).collect();
         all.sort_unstable();

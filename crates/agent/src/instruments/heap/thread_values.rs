@@ -1,8 +1,8 @@
 //! Finds the places of thread-static fields of generic classes.
 //!
-//! The places are found from the runtime's data of a thread. As in `generics` these are read as
-//! memory that may be unmapped. They are trusted if they refer back to the thread (from .NET 9 on),
-//! or if they make sense for every thread and module at the same offset (.NET 8).
+//! The places are found from the runtime's data of a thread. As in `generics`, these data are read
+//! as memory that may be unmapped. They are trusted if they refer back to the thread (from .NET 9
+//! on), or if they make sense for every thread and module at the same offset (.NET 8).
 //!
 //! | from | what | where |
 //! |---|---|---|
@@ -32,7 +32,7 @@ const NOT_IN_ARRAY: u32 = 2;
 /// Bytes of an array in front of its elements.
 const ARRAY_HEAD: usize = 16;
 
-/// The way from a thread's data to its values.
+/// How to get from a thread's data to its values.
 #[derive(Debug)]
 pub(super) struct ThreadValues {
     way: Way,
@@ -42,15 +42,15 @@ pub(super) struct ThreadValues {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
-    /// From .NET 9 on: the word at this offset of a thread leads to the array.
+    /// .NET 9 and later: the word at this offset of a thread leads to the array of values.
     Array(usize),
     /// .NET 8: the offset of the table in a thread, and the numbers of modules.
     Tables(usize, HashMap<usize, usize>),
 }
 
 impl ThreadValues {
-    /// Finds the way for some fields, with the existing threads and modules; `None` where no way
-    /// makes sense, or there are no fields.
+    /// Finds out how to get to the values of `fields`, from the threads and modules that exist.
+    /// `None` if no way makes sense, or if there are no fields.
     pub(super) fn find(fields: &[ThreadField], threads: &[usize], modules: &[usize], heap: Room) -> Option<Self> {
         let way = match fields.first()?.values {
             ValuesOfClass::Index(_) => Way::Array(threads.iter().find_map(|thread| place_of_array(*thread))?),
@@ -59,7 +59,7 @@ impl ThreadValues {
         Some(Self { way, heap })
     }
 
-    /// Address of a thread's value of a field, if it has one.
+    /// Address of a thread's value of a field; `None` if the thread has no value.
     pub(super) fn address(&self, thread: usize, field: &ThreadField) -> Option<usize> {
         let first = match (&self.way, field.values) {
             (Way::Array(place), ValuesOfClass::Index(index)) => {

@@ -1,4 +1,4 @@
-//! The types that a walk has met, found by the first words of objects.
+//! The types of the objects that a walk has seen, found by the first words of objects.
 
 use clrscope_recording::model::HeapType;
 
@@ -10,24 +10,24 @@ const PROOFS: u8 = 3;
 /// Slots of the index at the beginning. A power of two.
 const FIRST_SLOTS: usize = 1 << 12;
 
-/// A type.
+/// A type of objects on the heap.
 #[derive(Debug)]
 pub(super) struct HeapClass {
-    /// The runtime's identifier, which is the first word of its objects.
+    /// The runtime's identifier of the type, which is the first word of its objects.
     pub(super) id: usize,
     pub(super) shape: Shape,
-    /// Number of objects that are still to be compared.
+    /// Number of objects that are still to be compared with the runtime's information.
     pub(super) proofs_left: u8,
-    /// Whether the runtime's information differs from the shape; references are then left out.
+    /// Whether the runtime's information differs from the shape. References are then left out.
     pub(super) is_unlike: bool,
-    /// Address of the object that keeps the type loaded, 0 for types that stay anyway.
+    /// Address of the object that keeps the type loaded; 0 for types that are never unloaded.
     pub(super) loader: usize,
-    /// Words to keep of its objects, where they may be boxes of async methods.
+    /// The words to keep of the type's objects, if they may be boxes of async methods.
     pub(super) kept: Option<TaskWords>,
 }
 
 impl HeapClass {
-    /// The type as it is stored, with its slots but without names.
+    /// The type as it is stored, except that all names are empty.
     pub(super) fn without_names(&self, number: u32) -> HeapType {
         let shape = &self.shape;
         let slots = |count: usize| vec![String::new(); if self.is_unlike { 0 } else { count }];
@@ -48,10 +48,10 @@ impl HeapClass {
     }
 }
 
-/// Meaning of a first word.
+/// What the first word of an object means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Objects of the class with this number, from 1.
+    /// The beginning of an object of the class with this number. Numbers begin at 1.
     Class(u32),
     /// Free space.
     Free,
@@ -59,7 +59,7 @@ pub(super) enum Meaning {
     Nothing,
 }
 
-/// Types with their numbers, and an index with open addressing.
+/// The types by number, with a hash table to find them by their identifiers.
 #[derive(Debug)]
 pub(super) struct Classes {
     all: Vec<HeapClass>,
@@ -76,7 +76,7 @@ impl Classes {
         Self { all: Vec::with_capacity(4096), slots: vec![(0, 0); FIRST_SLOTS], free: 0, last: (0, 0), task }
     }
 
-    /// The classes that were met, in the order of their numbers.
+    /// The classes that were seen, in the order of their numbers.
     pub(super) fn all(&self) -> &[HeapClass] {
         &self.all
     }

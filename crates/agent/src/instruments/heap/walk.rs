@@ -22,20 +22,21 @@ use crate::services::object_types::ObjectTypes;
 /// Bits of an object's first word that the collector uses for itself.
 const MARKS: u64 = 7;
 
-/// Sums of a walk's findings.
+/// Totals of a walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) objects: u64,
     pub(super) bytes: u64,
     pub(super) references: u64,
-    /// Ranges that were not walked to their end, because the walk met something that is no object.
+    /// Number of ranges that were not walked to their end, because something that is no object was
+    /// found there.
     pub(super) unread_pieces: usize,
-    /// Bytes of these ranges from that place on.
+    /// Bytes of these ranges from that place to the end.
     pub(super) unread_bytes: u64,
 }
 
 impl Sums {
-    /// Sentence about the bytes that were not understood, where there are any.
+    /// A sentence about the bytes that were not understood; `None` if there are none.
     pub(super) fn gap(&self) -> Option<String> {
         let part = self.unread_bytes as f64 / (self.bytes + self.unread_bytes).max(1) as f64 * 100.0;
         let text = || format!("{} bytes ({part:.1} % of the heap), behind what is no object", self.unread_bytes);
@@ -49,16 +50,16 @@ pub(super) struct Walk<'w, 's> {
     pub(super) classes: &'w mut Classes,
     pub(super) writer: &'w mut HeapWriter<'s>,
     pub(super) object_types: &'w ObjectTypes,
-    /// Kept words of the boxes of async methods.
+    /// The words that are kept of the boxes of async methods.
     pub(super) kept: &'w mut KeptWords,
     pub(super) sums: Sums,
-    /// Number of the last class that has been written.
+    /// Number of the last class that was written to the recording.
     pub(super) met: u32,
 }
 
 impl Walk<'_, '_> {
-    /// Walks ranges of the heap in the order of their addresses, until there is no room for more
-    /// records.
+    /// Walks ranges of the heap in the order of their addresses. Stops when there is no room for
+    /// more records.
     pub(super) fn pieces(&mut self, stopped: &StopProof, mut ranges: Vec<HeapRange>) {
         ranges.sort_unstable_by_key(|range| range.start);
         for range in ranges.iter().filter(|range| range.bytes >= 24) {

@@ -2,8 +2,8 @@
 //!
 //! The runtime raises an event on the thread that begins to wait, after it has spun in vain, and
 //! another event when that thread has the lock. Free locks cost nothing. Both events are recorded
-//! as they come, the first with lock, type of the object, holder and stack. The reader of the
-//! recording finds out which threads waited at the same time, and what a holder did.
+//! as they come. The first one has the lock, the type of its object, the holder, and the stack. The
+//! reader of the recording finds out which threads waited at the same time, and what a holder did.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -51,7 +51,7 @@ const STACKS: u64 = 250;
 /// Time between two searches for types without names.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The running instrument.
+/// The instrument `locks` while it runs.
 pub(crate) struct Locks {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,

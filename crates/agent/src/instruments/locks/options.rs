@@ -3,10 +3,10 @@
 use clrscope_contract::instruments::locks::{self, EXACT, MAX};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocksOptions {
-    /// Whether the stack of each waiting thread is wanted.
+    /// Whether the stack of each waiting thread is recorded.
     pub(crate) exact: bool,
     pub(crate) max_bytes: u64,
 }

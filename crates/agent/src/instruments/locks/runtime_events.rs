@@ -5,8 +5,8 @@ use clrscope_agent_base::event_pipe::{Fields, RuntimeEvent};
 
 /// The provider's keyword for events about contended locks.
 pub(super) const CONTENTION_KEYWORD: u64 = 0x4000;
-/// The provider's keyword for waits for handles and conditions, and the first version of .NET that
-/// has it.
+/// The provider's keyword for events about waits for handles and conditions, and the first version
+/// of .NET that has the keyword.
 pub(super) const WAIT_KEYWORD: u64 = 0x400_0000_0000;
 pub(super) const WAITS_SINCE: u16 = 9;
 /// Flag of the runtime's own locks.
@@ -21,7 +21,7 @@ const LEAST_ADDRESS: u64 = 1 << 32;
 pub(super) enum Contention {
     /// The calling thread begins to wait for a lock.
     Started(ContendedLock),
-    /// The calling thread has the lock, or gave up.
+    /// The calling thread got the lock, or gave up.
     Ended,
     /// The calling thread begins to wait for a handle or a condition.
     Blocks,
@@ -32,11 +32,11 @@ pub(super) enum Contention {
 /// A lock that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContendedLock {
-    /// The runtime's number of the lock.
+    /// The runtime's id of the lock.
     pub(super) lock: u64,
     /// Address of the object that is locked.
     pub(super) object: usize,
-    /// The runtime's number of the thread that holds it.
+    /// The runtime's id of the thread that holds the lock.
     pub(super) holder: u64,
 }
 
@@ -48,7 +48,7 @@ impl ContendedLock {
 }
 
 impl Contention {
-    /// Reads the event; `None` for other events, and for events that are too short.
+    /// Decodes the event; `None` for other events, and for events that are too short.
     pub(super) fn read(event: RuntimeEvent<'_>) -> Option<Self> {
         let mut fields = event.fields;
         match event.id {

@@ -1,4 +1,4 @@
-//! Readings of the process's memory: when they are taken, and what each records.
+//! Takes readings of the process's memory: decides when, and records what each reading shows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -29,7 +29,7 @@ const LEAST_GROWTH: u64 = 1 << 20;
 /// recorded as one.
 const MOST_FILES: usize = 32;
 
-/// Information from the runtime's threads about the managed heap.
+/// What the runtime's threads have reported about the managed heap.
 #[derive(Debug, Default)]
 pub(super) struct ManagedHeap(Mutex<Told>);
 
@@ -61,7 +61,7 @@ impl ManagedHeap {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the ranges should be asked for now: once a second is enough.
+    /// Whether it is time to ask for the ranges: once a second is enough.
     pub(super) fn is_due(&self) -> bool {
         let (mut told, now) = (self.told(), monotonic_ns());
         let due = told.asked_ns == 0 || now.saturating_sub(told.asked_ns) > 1_000_000_000;
@@ -94,7 +94,7 @@ impl ManagedHeap {
         }
     }
 
-    /// A collection is over.
+    /// To be called when a collection is over.
     pub(super) fn collection_ended(&self) {
         let mut told = self.told();
         told.generations = Some(std::mem::take(&mut told.of_collection));

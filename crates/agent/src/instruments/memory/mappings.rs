@@ -9,7 +9,8 @@ pub(super) struct Mapping {
     pub(super) end: u64,
     pub(super) is_usable: bool,
     pub(super) is_code: bool,
-    /// File, or the system's name in brackets; empty for memory without either.
+    /// Path of the mapped file, or the system's name in brackets; empty for memory that has
+    /// neither.
     pub(super) path: String,
     pub(super) resident: u64,
     pub(super) swapped: u64,
@@ -24,7 +25,7 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whether the mapping is plain memory: without a file, a name or code.
+    /// Whether the mapping is plain memory: it has no file and no name, and is not executable.
     pub(super) fn is_anonymous(&self) -> bool {
         self.path.is_empty() && !self.is_code
     }

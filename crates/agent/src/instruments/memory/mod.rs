@@ -27,7 +27,7 @@ use look::{Looker, ManagedHeap};
 
 pub(crate) use options::MemoryOptions;
 
-/// The running instrument.
+/// The instrument `memory` while it runs.
 pub(crate) struct Memory {
     info: ProfilerInfo,
     log: &'static EventLog,

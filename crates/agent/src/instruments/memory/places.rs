@@ -1,4 +1,5 @@
-//! The place of each mapping, and the memory of each place.
+//! Finds the place of each mapping (what its memory is used for), and sums up the memory of each
+//! place.
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Range};
@@ -16,7 +17,7 @@ const ARENA_BYTES: u64 = 64 << 20;
 /// for its reserve. Guard pages of stacks are much smaller.
 const LEAST_RESERVE: u64 = 256 << 20;
 
-/// Data that identify the places of mappings.
+/// Data by which the places of mappings are recognised.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Ranges of the collector, in any order.
@@ -25,20 +26,20 @@ pub(super) struct Marks {
     pub(super) frozen: Vec<Range<u64>>,
     /// Stack pointers of threads.
     pub(super) stacks: Vec<u64>,
-    /// An address in the agent's code.
+    /// Any address in the agent's code.
     pub(super) own_code: u64,
     /// Folder of the recording.
     pub(super) recording: String,
-    /// The file that the process runs.
+    /// Path of the file that the process runs.
     pub(super) executable: PathBuf,
 }
 
-/// Memory of a place, or of a file there.
+/// Amounts of memory of a place, or of a file within a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Amount {
     pub(super) resident: u64,
     pub(super) swapped: u64,
-    /// Bytes of mappings that can be read, written or run.
+    /// Bytes of mappings that can be read, written or executed.
     pub(super) committed: u64,
     pub(super) mappings: u64,
 }
@@ -59,8 +60,8 @@ impl From<&Mapping> for Amount {
     }
 }
 
-/// Sums up the mappings by place, and within a place by file. The file is empty for memory without
-/// a file.
+/// Sums up the mappings by place, and within a place by file. The key's file is empty for memory
+/// without a file.
 pub(super) fn sum_up(mappings: &[Mapping], marks: &Marks) -> BTreeMap<(MemoryPlace, String), Amount> {
     let own_file = mappings.iter().find(|mapping| mapping.contains(marks.own_code)).map(|own| own.path.as_str());
     let mut sums: BTreeMap<(MemoryPlace, String), Amount> = BTreeMap::new();
@@ -110,9 +111,10 @@ fn place_of_file(path: &str, own_file: Option<&str>, marks: &Marks) -> MemoryPla
     }
 }
 
-/// Joins the ranges of the collector, which reserves a large range at once. The memory between two
-/// ranges also belongs to the collector if it is only plain memory without a gap. So does the
-/// memory that follows, up to the end of the large piece that is reserved and not used yet.
+/// Joins the ranges that belong to the collector, which reserves a large range at once. The memory
+/// between two ranges also belongs to the collector if it is only plain memory without a gap. So
+/// does the memory that follows, up to the end of the large piece that is reserved and not used
+/// yet.
 pub(super) fn extents(mappings: &[Mapping], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = ranges.to_vec();
     ranges.sort_by_key(|range| range.start);

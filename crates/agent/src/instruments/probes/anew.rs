@@ -11,8 +11,8 @@ use super::methods::Method;
 use super::prober::Prober;
 
 impl Prober {
-    /// The body for a method that is being recompiled; `None` for the method's own body. A changed
-    /// body is supplied even if it has no probes: the runtime applies the map of original
+    /// The new body of a method that is being recompiled; `None` if it keeps its own body. A
+    /// changed body is returned even if it has no probes: the runtime applies the map of original
     /// instructions only to the version that the map was supplied for.
     pub(super) fn body_of(&self, method: Method) -> Option<Arc<WrittenBody>> {
         let body = self.methods.body_of(method);
@@ -28,7 +28,7 @@ impl Prober {
         .map(Arc::new)
     }
 
-    /// A function is about to be recompiled.
+    /// To be called when a function is about to be recompiled.
     pub(super) fn compiles(&self, function: FunctionId) {
         let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
         let Ok(about) = self.info.function_info(function) else { return };
@@ -37,7 +37,7 @@ impl Prober {
         }
     }
 
-    /// The runtime could not recompile a method.
+    /// To be called when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         let calls = self.withdraw_calls(method);
         let lines = self.methods.withdraw_all_lines(method);

@@ -4,9 +4,9 @@
 //! managed code. The thread stays in cooperative mode, where collections wait for it; no transition
 //! frame is pushed, and nothing is marshalled. So the functions must obey the rules of hooks: a few
 //! instructions, no lock, no allocation, no call of the runtime, no panic. A thread is stopped for
-//! a collection in managed code only, so a loop must not consist of such calls alone. Each call is
-//! made once per call of the method, at its beginning or its end, and the runtime inlines no probed
-//! method ([`request_rejit_with_inliners`]).
+//! a collection in managed code only, so a loop must not consist of such calls alone. Each of the
+//! functions is called once per call of the method, at its beginning or its end, and the runtime
+//! inlines no probed method ([`request_rejit_with_inliners`]).
 //!
 //! A new local variable of the method holds the data of a call until its end: the time when the
 //! call began, and whether it is the outermost call of the method on its thread ([`nesting`]). So
@@ -25,9 +25,11 @@ use super::nesting::{self, OUTERMOST};
 use crate::services::code_address::function_address;
 
 
-/// Signature of [`enter`], as managed code. In: address and number of the lanes. Out: the time.
+/// Signature of [`enter`] as managed code. Arguments: the address of the lanes (a method's
+/// counters), and their number. Result: the time.
 pub(super) const ENTER: &[u8] = &[0, 2, I8, UINT, I4];
-/// Signature of [`leave`] and [`fail`]. In: address and number of the lanes, and the time.
+/// Signature of [`leave`] and [`fail`] as managed code. Arguments: the address of the lanes, their
+/// number, and the time.
 pub(super) const LEAVE: &[u8] = &[0, 3, VOID, UINT, I4, I8];
 
 /// Tokens of the two signatures in a module.
@@ -37,7 +39,8 @@ pub(super) struct Signatures {
     pub(super) leave: Token,
 }
 
-/// Time of a call that began while nothing was recorded: its end is not counted either.
+/// Stands for the begin time of a call that began while nothing was recorded. The end of such a
+/// call is not counted either.
 pub(super) const NOT_COUNTED: u64 = 0;
 
 /// A probed method is called.
@@ -70,7 +73,7 @@ fn end(lanes: MethodLanes, began: u64, has_failed: bool) {
     }
 }
 
-/// Ends a call for [`nesting`], and returns whether the end counts: if the begin was counted and
+/// Ends a call for [`nesting`]. Returns whether the end is counted: the begin was counted, and
 /// recording still runs.
 #[inline]
 pub(super) fn ends_counted(lanes: MethodLanes, began: u64) -> bool {
@@ -81,7 +84,7 @@ pub(super) fn ends_counted(lanes: MethodLanes, began: u64) -> bool {
     !is_stopped()
 }
 
-/// Adds a call that has ended, and returns its ticks.
+/// Counts a call that has ended. Returns its duration in ticks.
 #[inline]
 pub(super) fn add(lanes: MethodLanes, began: u64, now: u64, has_failed: bool) -> u64 {
     let took = now.saturating_sub(began & !OUTERMOST);
@@ -92,7 +95,8 @@ pub(super) fn add(lanes: MethodLanes, began: u64, now: u64, has_failed: bool) ->
     took
 }
 
-/// Whether some call in the method is directly followed by the method's return.
+/// Whether the method ends with a call somewhere: a call that is directly followed by the method's
+/// return.
 pub(super) fn ends_by_calls(body: &Body) -> bool {
     let opcodes = body.instructions().windows(2).map(|pair| [pair[0].opcode(), pair[1].opcode()]);
     opcodes.into_iter().any(|[first, second]| first.flow() == Flow::Call && second == Opcode::Ret)

@@ -1,5 +1,5 @@
-//! Commands from outside: more methods and lines get probes, or lose them, while the recording goes
-//! on.
+//! Commands from outside, to add probes to methods and lines or to remove them while the recording
+//! goes on.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use clrscope_agent_base::helper::Task;
 
 use super::prober::Prober;
 
-/// The instrument's work on the helper thread for commands.
+/// The task that carries out commands, on the helper thread.
 pub(super) struct Commands {
     prober: Arc<Prober>,
     last: Option<RuntimeThread>,

@@ -1,4 +1,4 @@
-//! Code that counts lines, and the function that it calls.
+//! Inserted code that counts lines, and the function that this code calls.
 //!
 //! On each call a method asks once per counted place for its thread's counter, and keeps the
 //! address in a local variable. The place itself adds to the number at that address. So a loop that
@@ -17,18 +17,19 @@ use clrscope_agent_base::hooks::is_stopped;
 use super::line_search::Start;
 use crate::services::code_address::function_address;
 
-/// Signature of [`counter`], as managed code. In: address of the lanes. Out: address of a counter.
+/// Signature of [`counter`] as managed code. Argument: the address of the lanes (a line's
+/// counters). Result: the address of the thread's counter.
 pub(super) const COUNTER: &[u8] = &[0, 1, UINT, UINT];
 
 /// Number that takes the additions that are not counted.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
 
-/// A line in a method.
+/// A place in a method at which a line is counted.
 pub(super) struct PlacedLine {
     /// Path of the source file.
     pub(super) file: String,
     pub(super) line: u32,
-    /// Instructions that the place begins with.
+    /// Instructions at which the place begins.
     pub(super) starts: Vec<Start>,
     pub(super) lanes: LineLanes,
     /// Token of [`COUNTER`] in the method's module.
@@ -63,7 +64,7 @@ fn add_one_without_a_note(own: NewLocal) -> Code {
     taken.load(own).add_one_there().plain(Opcode::Pop)
 }
 
-/// The edits that count places of a method.
+/// The edits that count the places in a method.
 pub(super) fn edits<'p>(places: impl Iterator<Item = &'p PlacedLine>) -> Edits {
     let mut edits = Edits::new();
     let address = function_address(counter as *const ());

@@ -17,7 +17,8 @@ use crate::services::refused_methods::Refused;
 use super::prober::{Prober, RUNTIME_HELPER};
 
 impl Prober {
-    /// Counts a line, also in modules that are loaded later. On a thread that the runtime knows.
+    /// Counts a line, also in modules that are loaded later. To be called on a thread that the
+    /// runtime knows.
     pub(super) fn add_line(&self, line: &SourceLine) -> Answer {
         let before = self.lines.say(line, true);
         let found = self.find_lines(std::slice::from_ref(line));
@@ -40,7 +41,7 @@ impl Prober {
         }
     }
 
-    /// Stops counting a line. On a thread that the runtime knows.
+    /// Stops counting a line. To be called on a thread that the runtime knows.
     pub(super) fn remove_line(&self, line: &SourceLine) -> Answer {
         self.lines.say(line, false);
         let changed = self.methods.change_line(line, false);
@@ -57,7 +58,7 @@ impl Prober {
         Answer::Changed(changed.len() as u32)
     }
 
-    /// Counts the wanted lines of a module.
+    /// Begins to count the wanted lines of a module.
     pub(super) fn probe_lines(&self, module: ModuleId) {
         let wanted = self.lines.wanted();
         if let Some(found) = self.find_lines_in(module, &wanted) {
@@ -65,8 +66,8 @@ impl Prober {
         }
     }
 
-    /// The wanted lines, if no loaded module has any of them; empty if some were found, or none was
-    /// wanted.
+    /// The wanted lines, if no loaded module has any of them. Empty if a module has some, or if no
+    /// line is wanted.
     pub(super) fn missed_lines(&self) -> Vec<MissedLine> {
         let wanted = self.lines.wanted();
         let found = self.find_lines(&wanted);

@@ -1,4 +1,5 @@
-//! Places of lines in an assembly, from its PDB, and suggestions for lines without a place.
+//! Finds the places of lines in an assembly's code, from its PDB. Makes suggestions for lines
+//! without a place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,20 +22,20 @@ pub(super) struct LinePlace {
     /// Path of the source file.
     pub(super) file: String,
     pub(super) line: u32,
-    /// Instructions that the place begins with.
+    /// Instructions at which the place begins.
     pub(super) starts: Vec<Start>,
 }
 
-/// An instruction that a place begins with.
+/// An instruction at which a place begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     /// Offset in the method's own code.
     pub(super) offset: u32,
-    /// Whether the method has values on the stack there.
+    /// Whether the method has values on its evaluation stack there.
     pub(super) has_values: bool,
 }
 
-/// Reader of symbols. The files in single-file programs are looked up once.
+/// Reads symbols. Remembers the files in single-file programs.
 #[derive(Default)]
 pub(super) struct LineSearch(Mutex<Files>);
 
@@ -64,7 +65,7 @@ impl LineSearch {
 }
 
 impl ModuleLines {
-    /// The places at which lines begin. Where several pieces of a method begin in a line, the first
+    /// The places at which lines begin. If several pieces of a method begin in a line, the first
     /// one is the place, as for breakpoints.
     pub(super) fn places(&self, lines: &[SourceLine]) -> Vec<LinePlace> {
         let is_wanted = |point: &SequencePoint| {

@@ -11,7 +11,7 @@ use clrscope_agent_base::record_room::RecordRoom;
 /// Address space for all lines: a mapping can't grow.
 const ADDRESS_SPACE: u64 = 1 << 30;
 
-/// The counters of all lines. The file is created with the first line.
+/// Store of the counters of all lines. The file is created for the first line.
 pub(super) struct LineStore {
     writer: &'static ProcessWriter,
     room: OnceLock<Option<RecordRoom>>,
@@ -22,7 +22,7 @@ impl LineStore {
         Self { writer, room: OnceLock::new() }
     }
 
-    /// Allocates zeroed counters for each of these lines, as far as there is room. Waits for the
+    /// Allocates zeroed counters for these lines; `None` for each line without room. Waits for the
     /// disk.
     pub(super) fn allocate_lanes(&self, lines: &[ProbedLine]) -> Vec<Option<LineLanes>> {
         let chunk = self.chunk(lines.iter().map(ProbedLine::record_bytes).sum());
@@ -46,8 +46,8 @@ impl LineStore {
         Box::new(WriteOut(self))
     }
 
-    /// Calls that were active when methods got their own code back add to private memory of the
-    /// process from now on.
+    /// To be called when methods have their own code back. Calls that were active then add to
+    /// private memory of the process from now on.
     pub(super) fn outlive_recording(&self) {
         if let Some(room) = self.made() {
             // SAFETY: methods have addresses of backed and allocated memory only, and nothing more
@@ -56,7 +56,8 @@ impl LineStore {
         }
     }
 
-    /// In a forked child: the child's code adds to private memory from now on. Async-signal-safe.
+    /// In a forked child: makes the child's code add to private memory instead of the recording.
+    /// Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         if let Some(room) = self.made() {
             room.segment().detach_in_child();

@@ -15,7 +15,7 @@ impl Methods {
         table.lined.get(&method).is_some_and(is_there)
     }
 
-    /// Notes a line that is to be counted; nothing once the recording is over.
+    /// Notes a line of a method that is to be counted.
     pub(super) fn add_line(&self, method: Method, place: PlacedLine) {
         let mut table = self.lock();
         let lined = table.lined.entry(method).or_default();
@@ -23,7 +23,7 @@ impl Methods {
         lined.is_reverted = false;
     }
 
-    /// Withdraws the lines of a method with these lanes, which could not be counted.
+    /// Removes the lines with these lanes from a method, as they could not be counted.
     pub(super) fn withdraw_lines(&self, method: Method, lanes: &[LineLanes]) {
         let mut table = self.lock();
         lanes.iter().for_each(|lanes| lanes.withdraw());
@@ -34,7 +34,7 @@ impl Methods {
         }
     }
 
-    /// Withdraws all lines of a method; returns whether there was one.
+    /// Removes all lines of a method. Returns whether there was one.
     pub(super) fn withdraw_all_lines(&self, method: Method) -> bool {
         let lined = self.lock().lined.remove(&method).unwrap_or_default();
         lined.places.iter().for_each(|place| place.lanes.withdraw());
@@ -70,7 +70,7 @@ impl Methods {
         table.lined.values().filter(|lined| lined.places.iter().any(is_meant)).count() as u32
     }
 
-    /// The methods among these that have places which are counted, or were.
+    /// Those of `methods` that have places which are counted, or were counted before.
     pub(super) fn lined_of(&self, methods: &[Method]) -> Vec<Method> {
         let table = self.lock();
         methods.iter().filter(|method| table.lined.contains_key(*method)).copied().collect()

@@ -1,4 +1,4 @@
-//! Lines of methods that are counted, or were.
+//! Lines of a method that are counted, or were counted before.
 
 use clr_profiler::il::Edits;
 
@@ -8,7 +8,7 @@ use super::line_code::{self, PlacedLine};
 #[derive(Default)]
 pub(super) struct MethodLines {
     pub(super) places: Vec<PlacedLine>,
-    /// Whether the method's own code is back (reverted).
+    /// Whether the method has its own code back (was reverted).
     pub(super) is_reverted: bool,
 }
 
@@ -18,17 +18,17 @@ impl MethodLines {
         self.places.iter().any(|place| place.is_counted)
     }
 
-    /// Whether the method runs recompiled code because of its places.
+    /// Whether the method runs recompiled code because of these places.
     pub(super) fn is_changed(&self) -> bool {
         !self.is_reverted
     }
 
-    /// Notes that the method's own code is back.
+    /// Notes that the method has its own code back.
     pub(super) fn revert(&mut self) {
         self.is_reverted = true;
     }
 
-    /// The code that counts the places that are to be counted now.
+    /// The edits for the places that are counted now.
     pub(super) fn edits(&self) -> Edits {
         line_code::edits(self.places.iter().filter(|place| place.is_counted))
     }

@@ -1,4 +1,4 @@
-//! Wanted lines, and their places in an assembly.
+//! The lines that are wanted, and their places in an assembly.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use clrscope_agent_base::recording_lifetime::keep;
 use super::line_search::{LinePlace, LineSearch};
 use super::line_store::LineStore;
 
-/// Lines that are wanted, and room for their counters.
+/// The lines that are wanted, and room for their counters.
 pub(super) struct Lines {
     /// In the order in which the rules were given: the last rule about a place counts.
     rules: Mutex<Vec<LineRule>>,
@@ -22,14 +22,14 @@ pub(super) struct Lines {
     noted: Mutex<HashSet<(String, Option<LineHint>)>>,
 }
 
-/// Rule about a line: wanted or not.
+/// A rule that says whether a line is wanted.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct LineRule {
     line: SourceLine,
     is_wanted: bool,
 }
 
-/// Matches of lines in a module: their places, or suggestions.
+/// What was found for lines in a module: their places, or suggestions.
 #[derive(Default)]
 pub(super) struct LineMatches {
     pub(super) places: Vec<LinePlace>,
@@ -57,7 +57,7 @@ impl Lines {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the last rule about a line; returns the previous rules.
+    /// Adds a last rule about a line, which replaces an earlier one. Returns the previous rules.
     pub(super) fn say(&self, line: &SourceLine, is_wanted: bool) -> Vec<LineRule> {
         let mut rules = self.rules();
         let before = rules.clone();
@@ -66,19 +66,19 @@ impl Lines {
         before
     }
 
-    /// The lines whose last rule says that they are wanted.
+    /// The lines that are wanted, according to the last rule about each.
     pub(super) fn wanted(&self) -> Vec<SourceLine> {
         self.rules().iter().filter(|rule| rule.is_wanted).map(|rule| rule.line.clone()).collect()
     }
 
-    /// Whether the last rule about a place says that it is wanted.
+    /// Whether a place is wanted, according to the last rule about it.
     pub(super) fn wants(&self, place: &LinePlace) -> bool {
         let rules = self.rules();
         let last = rules.iter().rev().find(|rule| rule.line.is_meant(&place.file, place.line));
         last.is_some_and(|rule| rule.is_wanted)
     }
 
-    /// Places of lines in the assembly at a path.
+    /// Finds lines in the assembly at a path.
     pub(super) fn find(&self, path: &Path, lines: &[SourceLine]) -> LineMatches {
         let module = match self.search.open(path) {
             Ok(module) => module,
@@ -94,8 +94,8 @@ impl Lines {
         LineMatches { hints: hints.collect(), places }
     }
 
-    /// Notes in the recording which lines have a place, and the suggestions for the others, each
-    /// once.
+    /// Notes in the recording which lines have a place, and the suggestions for the other lines.
+    /// Each is noted once.
     pub(super) fn note(&self, lines: &[SourceLine], found: &LineMatches) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let word = |line: &SourceLine| format!("probe-at={line}");

@@ -1,4 +1,4 @@
-//! Methods with probes, and others that were recompiled because of them.
+//! Methods with probes, and other methods that were recompiled because of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,20 +13,20 @@ use super::code::{self, Signatures};
 use super::each::{self, EachSignatures, WatchedMethod};
 use super::lined::MethodLines;
 
-/// A method of a module.
+/// A method, given by its module and its token.
 pub(super) type Method = (ModuleId, Token);
 
 /// The methods that were recompiled. No lock is held while the runtime is queried.
 #[derive(Default)]
 pub(super) struct Methods(Mutex<Table>);
 
-/// Table behind the lock.
+/// The data about methods that the lock protects.
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) probed: HashMap<Method, MethodProbes>,
-    /// Methods with lines that are counted, or were.
+    /// Methods with lines that are counted, or were counted before.
     pub(super) lined: HashMap<Method, MethodLines>,
-    /// Method bodies with all probes that the methods have, or had last.
+    /// Bodies of methods, with all probes that they have, or had last.
     pub(super) bodies: HashMap<Method, Arc<WrittenBody>>,
     /// Methods that had inlined a probed method.
     inliners: HashSet<Method>,
@@ -41,27 +41,27 @@ pub(super) struct MethodProbes {
     pub(super) name: ProbedName,
     pub(super) lanes: MethodLanes,
     pub(super) signatures: Signatures,
-    /// Recording of each call, where that is wanted.
+    /// The data to record each call; `None` if calls are not recorded singly.
     pub(super) each: Option<(&'static WatchedMethod, EachSignatures)>,
-    /// Counting by callers, where that is wanted.
+    /// The data to count by callers; `None` if calls are not counted by callers.
     pub(super) called: Option<(&'static CalledMethod, CallerSignatures)>,
-    /// Whether the method's code with the probes is made.
+    /// Whether the code with the probes is ready.
     pub(super) is_ready: bool,
     pub(super) standing: Standing,
 }
 
-/// The code that calls of a method run now.
+/// Which code calls of a method run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The code with probes.
     Probed,
-    /// The method's own code, recompiled.
+    /// The method's own code, but recompiled.
     Removed,
-    /// The method's own code, as it was.
+    /// The method's own code, as it was before the recording.
     Reverted,
 }
 
-/// Names of a method with probes, which patterns match.
+/// The names of a method with probes, which are compared with patterns.
 pub(super) struct ProbedName {
     pub(super) assembly: Arc<str>,
     pub(super) name: String,
@@ -86,14 +86,15 @@ impl Methods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A method is chosen; returns whether it gets probes now.
+    /// To be called when a method is chosen. Returns whether it gets probes now; `false` if it was
+    /// chosen before.
     pub(super) fn claim(&self, method: Method) -> bool {
         let mut table = self.lock();
         !table.is_over && table.claimed.insert(method)
     }
 
-    /// Notes that the methods which a pattern matches are to run the code with probes again, and
-    /// returns the methods that do not run it yet.
+    /// Notes that the methods that a pattern matches must run the code with probes again. Returns
+    /// those that do not run it yet.
     pub(super) fn put_back(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let is_over = table.is_over;
@@ -107,8 +108,8 @@ impl Methods {
         without.map(put_back).collect()
     }
 
-    /// Notes that the methods which a pattern matches are to run their own code, and returns the
-    /// methods that do not run it yet.
+    /// Notes that the methods that a pattern matches must run their own code. Returns those that do
+    /// not run it yet.
     pub(super) fn take_out(&self, pattern: &Pattern) -> Vec<Method> {
         let mut table = self.lock();
         let with = table.probed.iter_mut().filter(|(_, probed)| probed.standing == Standing::Probed && probed.name.is_meant(pattern));
@@ -120,7 +121,8 @@ impl Methods {
         with.map(take_out).collect()
     }
 
-    /// All recompiled methods, if none has probes any more: they are to be reverted.
+    /// All recompiled methods, if no method has probes any more; otherwise `None`. These methods
+    /// can be reverted.
     pub(super) fn all_unless_probed(&self) -> Option<Vec<Method>> {
         let mut table = self.lock();
         let is_any_counted = table.lined.values().any(MethodLines::is_any_counted);
@@ -141,7 +143,7 @@ impl Methods {
         table.probed.values().filter(is_counted).count() as u32
     }
 
-    /// Forgets a module that is unloaded.
+    /// Forgets the methods of a module that is unloaded.
     pub(super) fn module_goes(&self, module: ModuleId) {
         let mut table = self.lock();
         table.probed.retain(|method, _| method.0 != module);
@@ -162,12 +164,12 @@ impl Methods {
         body
     }
 
-    /// A method whose every call is recorded.
+    /// The data of a method whose every call is recorded; `None` for other methods.
     pub(super) fn watched(&self, method: Method) -> Option<&'static WatchedMethod> {
         self.lock().probed.get(&method)?.each.map(|(watched, _)| watched)
     }
 
-    /// Notes the code with all probes of a method; `None` where it has none.
+    /// Sets the code of a method with all of its probes; `None` if it has no probes.
     pub(super) fn set_body(&self, method: Method, body: Option<WrittenBody>) {
         let mut table = self.lock();
         match body {
@@ -176,7 +178,7 @@ impl Methods {
         }
     }
 
-    /// Notes that the code with probes is ready for these methods, whose calls are counted.
+    /// Marks the code with probes of these methods as ready. Their calls are counted.
     pub(super) fn are_ready(&self, methods: &[Method]) {
         let mut table = self.lock();
         for method in methods {
@@ -186,14 +188,15 @@ impl Methods {
         }
     }
 
-    /// Ends the recording; returns all methods that were recompiled.
+    /// Marks the recording as over. Returns all methods that were recompiled.
     pub(super) fn end(&self) -> Vec<Method> {
         let mut table = self.lock();
         table.is_over = true;
         table.changed()
     }
 
-    /// Frees all notes about methods: the agent is dormant, and the methods have their own code.
+    /// Frees all notes about methods. To be called when the agent is dormant and the methods have
+    /// their own code.
     pub(super) fn forget(&self) {
         *self.lock() = Table { is_over: true, ..Table::default() };
     }

@@ -1,5 +1,5 @@
-//! `probes`: how often chosen methods are called, how long the calls take, and how many an
-//! exception ends; and how often chosen lines are reached.
+//! `probes`: how often chosen methods are called, how long the calls take, and how many of them end
+//! with an exception; also how often chosen lines are reached.
 //!
 //! When a module is loaded, the runtime is asked to recompile the chosen methods (ReJIT) for all
 //! their callers. Precompiled code of all other methods stays in use; methods that had inlined a
@@ -67,7 +67,7 @@ use undo::Undo;
 
 pub(crate) use options::ProbesOptions;
 
-/// The running instrument.
+/// The instrument `probes` while it runs.
 pub(crate) struct Probes {
     prober: Arc<Prober>,
     writer: &'static ProcessWriter,

@@ -35,8 +35,8 @@ static TABLE: [Entry; ENTRIES] = [const {
 /// Calls that found no entry: the time of calls nested in them is counted twice.
 static WITHOUT_ENTRY: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a call of the method on the calling thread: returns [`OUTERMOST`] for an outermost call,
-/// 0 for a nested one. A few instructions, no lock.
+/// Begins a call of the method on the calling thread. Returns [`OUTERMOST`] for an outermost call,
+/// and 0 for a nested one. Takes a few instructions and no lock.
 #[inline]
 pub(super) fn begin(method: MethodLanes) -> u64 {
     let (thread, here) = (thread_address(), stack_address());
@@ -53,7 +53,8 @@ pub(super) fn begin(method: MethodLanes) -> u64 {
     OUTERMOST
 }
 
-/// Ends a call of the calling thread; `began` has the flag [`OUTERMOST`] for an outermost call.
+/// Ends a call of the calling thread. `began` has the flag [`OUTERMOST`] if it was an outermost
+/// call.
 #[inline]
 pub(super) fn end(method: MethodLanes, began: u64) {
     if began & OUTERMOST != 0
@@ -63,7 +64,7 @@ pub(super) fn end(method: MethodLanes, began: u64) {
     }
 }
 
-/// Notes in the recording that calls found no entry, once.
+/// Notes once in the recording that calls found no free entry.
 pub(super) struct NoteFull {
     writer: &'static ProcessWriter,
     is_noted: bool,

@@ -6,30 +6,30 @@ use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
 use crate::instrument::InstrumentOptions;
 
-/// Options that were asked for.
+/// The requested options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbesOptions {
-    /// Recording of each call; `None` where calls are only counted.
+    /// How each call is recorded; `None` if calls are only counted.
     pub(super) each: Option<Each>,
-    /// Number of callers kept per call; `None` where calls are not counted by callers.
+    /// Number of callers kept per call; `None` if calls are not counted by callers.
     pub(super) callers: Option<u32>,
 }
 
-/// Part of each call that is recorded.
+/// What is recorded of each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Each {
-    /// Arguments and results.
+    /// How arguments and results are recorded; `None` if they are not.
     pub(super) values: Option<Values>,
-    /// Depth to which objects among the values are opened.
+    /// How many levels deep objects among the values are opened.
     pub(super) depth: u32,
-    /// Bytes for the last calls.
+    /// Size in bytes of the ring for the last calls.
     pub(super) last: u64,
 }
 
-/// Part of arguments and results that is recorded.
+/// What is recorded of arguments and results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Values {
-    /// Only types, no values.
+    /// Whether only types are recorded, and no values.
     pub(super) types_only: bool,
 }
 

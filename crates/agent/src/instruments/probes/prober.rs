@@ -28,7 +28,7 @@ use crate::services::refused_methods::note_refused;
 /// Token of the type `<Module>`, which holds the methods outside of types and is not listed among
 /// the types.
 const GLOBAL_TYPE: u32 = 0x0200_0001;
-/// Reason why a method has no probes.
+/// Reason why a method that compiled code itself calls has no probes.
 pub(super) const RUNTIME_HELPER: &str = "compiled code calls it by itself, where no other code may run";
 /// `miAggressiveOptimization`: the method is optimised from its first call on.
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
@@ -42,14 +42,14 @@ pub(super) struct Prober {
     pub(super) lines: Lines,
     pub(super) store: &'static ProbeStore,
     pub(super) writers: BodyWriters,
-    /// Whether methods without probes may have code that another instrument has changed.
+    /// Whether another instrument may have changed the code of methods without probes.
     pub(super) has_changed_at_load: bool,
     pub(super) methods: Arc<Methods>,
-    /// Modules that have no probes.
+    /// Modules whose methods can't get probes.
     pub(super) fixed: FixedModules,
-    /// Recording of each call, where that is wanted.
+    /// Records each call; `None` if calls are not recorded singly.
     pub(super) each: Option<EachCall>,
-    /// Counting by callers, where that is wanted.
+    /// Counts calls by callers; `None` if this was not requested.
     pub(super) callers: Option<&'static Callers>,
     /// Number of the next method whose calls or callers are recorded.
     next_number: AtomicU32,
@@ -79,8 +79,8 @@ impl Prober {
         })
     }
 
-    /// Adds probes to the methods that a pattern matches, also in modules that are loaded later. On
-    /// a thread that the runtime knows.
+    /// Adds probes to the methods that a pattern matches, also in modules that are loaded later. To
+    /// be called on a thread that the runtime knows.
     pub(super) fn add(&self, pattern: &Pattern) -> Answer {
         let only = self.patterns().only(pattern);
         if !self.is_any_chosen(&only) {
@@ -100,8 +100,8 @@ impl Prober {
         }
     }
 
-    /// Removes the probes of the methods that a pattern matches. On a thread that the runtime
-    /// knows.
+    /// Removes the probes of the methods that a pattern matches. To be called on a thread that the
+    /// runtime knows.
     pub(super) fn remove(&self, pattern: &Pattern) -> Answer {
         self.change_patterns(|patterns| patterns.and(pattern, false));
         let removed = self.methods.take_out(pattern);
@@ -176,9 +176,9 @@ impl Prober {
         Some((assembly, chosen))
     }
 
-    /// Checks that a running program has a method that the patterns choose, or a wanted line. Once
-    /// there were probes, the runtime no longer detaches the agent, so a misspelt name must not
-    /// start a recording.
+    /// Checks that a running program has a method that the patterns choose, or a wanted line. A
+    /// misspelt name must not start a recording, because the runtime does not detach the agent any
+    /// more once there were probes.
     pub(super) fn check_choice(&self) -> Result<(), String> {
         let (patterns, missed) = (self.patterns(), self.missed_lines());
         if self.is_any_chosen(&patterns) || (missed.is_empty() && !self.lines.is_empty()) {
@@ -305,7 +305,7 @@ impl Prober {
     }
 
     /// Writes the bodies of methods with their current probes. Returns the methods whose body could
-    /// not be written, with the reasons; these keep their body.
+    /// not be written, with the reasons. These methods keep the body that they have.
     pub(super) fn write_bodies(&self, methods: &[Method]) -> clr_profiler::Result<Vec<(Method, clr_profiler::Error)>> {
         let mut failed = Vec::new();
         for of_module in methods.chunk_by(|a, b| a.0 == b.0) {
@@ -330,7 +330,7 @@ impl Prober {
         }
     }
 
-    /// Has the methods recompiled, wherever they are called from.
+    /// Has methods recompiled with their current probes, for all callers.
     pub(super) fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         if methods.is_empty() {
             return Ok(());
@@ -344,7 +344,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Has methods recompiled from their own code; none of them inlines a method with probes.
+    /// Has methods recompiled from their own code. Code of probed methods is not inlined into them.
     pub(super) fn compile_plain(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         self.info.request_rejit(methods)?;
         if self.methods.are_over() {
@@ -367,7 +367,8 @@ impl Prober {
         gone.into_iter().filter_map(|method| self.withdraw_calls(method))
     }
 
-    /// Notes the methods of an assembly that have no probes, with the reason for some of them.
+    /// Notes in the recording the methods of an assembly that could not get probes, with the reason
+    /// for some of them.
     pub(super) fn refuse(&self, assembly: &str, refused: &[(String, String)]) {
         note_refused(self.writer, LossReason::NotProbed, assembly, refused);
     }

@@ -22,7 +22,7 @@ const FEW_METHODS: usize = 64;
 const FEW_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
 
-/// The numbers of all methods.
+/// Store of the numbers (counts and times) of all methods.
 pub(super) struct ProbeStore {
     room: RecordRoom,
 }
@@ -37,8 +37,8 @@ impl ProbeStore {
         Ok(Self { room: RecordRoom::new(made.map_err(|error| format!("no memory for probes: {error}"))?) })
     }
 
-    /// Allocates zeroed numbers for each of these methods, as far as there is room. Waits for the
-    /// disk.
+    /// Allocates zeroed numbers for these methods; `None` for each method without room. Waits for
+    /// the disk.
     pub(super) fn allocate_lanes(&self, methods: &[ProbedMethod]) -> Vec<Option<MethodLanes>> {
         let most = if methods.len() > FEW_METHODS { FEW_LANES } else { MOST_LANES };
         let lanes = process::processors().clamp(1, most).next_power_of_two();
@@ -61,15 +61,16 @@ impl ProbeStore {
         Box::new(WriteOut(self))
     }
 
-    /// Calls that were active when methods got their own code back add to private memory of the
-    /// process from now on.
+    /// To be called when methods have their own code back. Calls that were active then add to
+    /// private memory of the process from now on.
     pub(super) fn outlive_recording(&self) {
         // SAFETY: methods have addresses of backed and allocated memory only, and nothing more is
         // allocated, since the recording is over. Nothing reads the memory here.
         unsafe { self.room.segment().outlive_recording() };
     }
 
-    /// In a forked child: the child's calls add to private memory from now on. Async-signal-safe.
+    /// In a forked child: makes the child's calls add to private memory instead of the recording.
+    /// Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.room.segment().detach_in_child();
     }

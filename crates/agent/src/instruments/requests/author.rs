@@ -1,4 +1,4 @@
-//! The author of the code that follows requests.
+//! Makes the changed code of methods that report requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,11 +20,11 @@ enum Library {
     Makes(made::Tokens),
     /// The library sends commands to databases.
     Sends(Arc<commands::Provider>),
-    /// The library has the types of the runtime itself.
+    /// The library is that of the runtime's own types.
     Runs(switches::Tokens),
 }
 
-/// Author of the code that follows requests.
+/// Makes the changed code for the methods of libraries.
 pub(super) struct Author {
     libraries: Mutex<HashMap<ModuleId, Library>>,
 }
@@ -72,7 +72,7 @@ impl Author {
         Ok(methods)
     }
 
-    /// The server in a module, if the module has one.
+    /// The server in a module; `None` if the module has none.
     pub(super) fn server(&self, module: ModuleId) -> Option<&'static Server> {
         match self.libraries().get(&module)? {
             Library::Serves(server, _) => Some(server),
@@ -80,13 +80,13 @@ impl Author {
         }
     }
 
-    /// Whether each of a module's methods reports requests independently. Otherwise all methods
-    /// must have the code: one method begins a request that another one ends.
+    /// Whether each of a module's methods can be changed without the others. If not, all methods
+    /// must have the code, as one method begins a request that another one ends.
     pub(super) fn are_alone(&self, module: ModuleId) -> bool {
         matches!(self.libraries().get(&module), Some(Library::Sends(_)))
     }
 
-    /// Whether a module's methods report threads that get another context.
+    /// Whether a module's methods report that a thread gets another context.
     pub(super) fn switches_threads(&self, module: ModuleId) -> bool {
         matches!(self.libraries().get(&module), Some(Library::Runs(_)))
     }

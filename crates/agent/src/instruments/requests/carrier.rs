@@ -27,7 +27,8 @@ const KEEPS: &[u8] = &[0, 1, VOID, INT];
 /// one.
 static LOCAL: AtomicUsize = AtomicUsize::new(0);
 
-/// The current address of the `AsyncLocal`, for code during which no collection begins.
+/// The current address of the `AsyncLocal`; `None` if it was not created yet. No collection may
+/// begin while the address is used.
 #[inline]
 pub(super) fn local() -> Option<usize> {
     let handle = LOCAL.load(Ordering::Acquire);
@@ -69,8 +70,8 @@ impl Tokens {
         })
     }
 
-    /// Code that sets the id from a variable, unless the id is 0. `object` is the token of
-    /// `System.Object`.
+    /// Code that sets the id in the context from a variable, unless the id is 0. `object` is the
+    /// token of `System.Object`.
     pub(super) fn set(self, edits: &mut Edits, id: NewLocal, object: u32) -> Code {
         let handle = edits.new_local(&[INT]);
         let read = |code: Code| {

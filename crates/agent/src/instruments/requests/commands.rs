@@ -8,8 +8,8 @@
 //! | is async | where its task gets its result, in the code of its state machine, as in [`made`](super::made) |
 //! | returns a task made by other code | with the method, if the task is complete by then; otherwise unknown |
 //!
-//! Async methods of such a type that send no command themselves carry over their awaits that they
-//! are part of a command.
+//! Async methods of such a type that send no command themselves, but are part of one, keep this
+//! fact over their awaits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -81,17 +81,18 @@ const LATER: u32 = 2;
 /// Kind of a method, by its role for commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Sends a command, and returns its result directly.
+    /// The method sends a command, and returns the result directly.
     Returns,
-    /// Returns a task.
+    /// The method returns a task.
     ReturnsTask,
-    /// Code of an async method that sends a command.
+    /// The code of an async method that sends a command.
     Sends,
-    /// Code of another async method of a command type.
+    /// The code of another async method of a command type. It keeps over its awaits that it is part
+    /// of a command.
     Carries,
 }
 
-/// A module with commands.
+/// A module with types of commands.
 #[derive(Debug)]
 pub(super) struct Provider {
     methods: HashMap<Token, Kind>,
@@ -103,7 +104,7 @@ pub(super) fn may_have_commands(assembly: &str) -> bool {
     !WITHOUT.iter().any(|prefix| assembly.starts_with(prefix))
 }
 
-/// The token of the base of all commands, in a module that names it.
+/// The token of `DbCommand`, the base of all commands; `None` if the module does not name it.
 pub(super) fn base(metadata: &MetadataImport) -> Option<Token> {
     Members(metadata).other_type(COMMAND).ok().map(Token::new)
 }
@@ -155,7 +156,7 @@ fn kind(metadata: &MetadataImport, method: Token) -> Option<Kind> {
 }
 
 impl Provider {
-    /// Searches a module for commands.
+    /// Searches a module for types of commands.
     ///
     /// # Errors
     /// The runtime's error. `Ok(None)` where there are none.
@@ -187,12 +188,12 @@ impl Provider {
         Ok(Some(Self { methods, tokens: Tokens::add(info, module, metadata, base)? }))
     }
 
-    /// The methods whose code changes.
+    /// The methods whose code is changed.
     pub(super) fn methods(&self) -> Vec<Token> {
         self.methods.keys().copied().collect()
     }
 
-    /// The edits of a method.
+    /// The edits to the code of a method.
     pub(super) fn edits(&self, method: Token, body: &Body, metadata: &MetadataImport) -> Result<Edits, Reason> {
         let mut edits = match self.methods.get(&method) {
             Some(Kind::Returns) => self.tokens.of_method(),

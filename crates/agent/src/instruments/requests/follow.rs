@@ -20,7 +20,7 @@ use crate::services::kept_code::{self, Method};
 use crate::services::own_code;
 use crate::services::refused_methods::{Refused, note_refused};
 
-/// Changes the libraries; callbacks call it.
+/// Changes the libraries that report requests. Callbacks call it.
 pub(super) struct Follower {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -42,7 +42,7 @@ impl SwitchingMethods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(methods);
     }
 
-    /// Gives the methods their own code back, once.
+    /// Restores the methods' own code, once.
     pub(super) fn revert(&self, info: &ProfilerInfo) {
         let methods = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         methods.iter().for_each(|method| kept_code::forget_body(*method));
@@ -64,7 +64,7 @@ impl Follower {
         }
     }
 
-    /// The methods that get their own code back.
+    /// The methods whose own code can be restored.
     pub(super) fn switching(&self) -> Arc<SwitchingMethods> {
         Arc::clone(&self.switching)
     }
@@ -125,7 +125,7 @@ impl Follower {
         Ok(refused)
     }
 
-    /// The runtime could not recompile a method.
+    /// To be called when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if self.is_followed(method.0) && kept_code::is_kept(method) {
             kept_code::forget_body(method);
@@ -143,10 +143,10 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
     }
 
-    /// A function is about to be recompiled, or was: finds the field offsets of the objects that
-    /// its code reads, unless they are known. Other threads run the new code before the runtime
-    /// reports it, so the offsets are needed before the compilation. On managed threads, since
-    /// types are loaded.
+    /// To be called when a function is about to be recompiled, or was. Finds the field offsets of
+    /// the objects that its code reads, unless they are known. Other threads run the new code
+    /// before the runtime reports it, so the offsets are needed before the compilation. To be
+    /// called on managed threads, since types are loaded.
     pub(super) fn look_into_types(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let names = self.functions.names();
@@ -160,8 +160,8 @@ impl Follower {
         }
     }
 
-    /// A function was recompiled: notes where the objects that its code reads differ from the known
-    /// ones.
+    /// To be called when a function was recompiled. Notes in the recording if objects that its code
+    /// reads differ from the known ones.
     pub(super) fn compiled(&self, function: FunctionId) {
         self.look_into_types(function);
         let Ok(about) = self.info.function_info(function) else { return };

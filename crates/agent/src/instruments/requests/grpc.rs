@@ -39,7 +39,7 @@ fn gives(token: Token, is_value: bool) -> Vec<u8> {
     getter(&Type::Named { token, is_value }.to_bytes().unwrap_or_default())
 }
 
-/// Tokens for responses that the program sends, in the library that serves requests.
+/// Tokens for gRPC responses that the program sends, in the library that serves requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServedTokens {
     response: u32,
@@ -116,7 +116,7 @@ impl ServedTokens {
     }
 }
 
-/// Tokens for responses that the program receives, in `HttpClient`'s library.
+/// Tokens for gRPC responses that the program receives, in `HttpClient`'s library.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MadeTokens {
     headers: u32,
@@ -154,8 +154,8 @@ impl MadeTokens {
         find().map_err(|why: Reason| clr_profiler::Error::refused("requests", why))
     }
 
-    /// Code that stores the status of a response, if its headers have one. The raw value is read:
-    /// properties would parse the headers, this code does not.
+    /// Code that stores the status of a response, if its headers have one. The code reads the raw
+    /// value, because properties would parse the headers.
     pub(super) fn read(self, load: impl Fn(Code) -> Code, status: NewLocal, found: NewLocal) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();
@@ -190,7 +190,7 @@ fn is_content_type(text: &[u16]) -> bool {
         && text.iter().zip(CONTENT_TYPE.bytes()).all(|(unit, wanted)| small(unit) == wanted)
 }
 
-/// Whether a status means that a call has failed. An empty status does not.
+/// Whether a status means that the call has failed. `false` for an empty status.
 pub(super) fn has_failed(status: &[u16]) -> bool {
     !status.is_empty() && status != [WELL]
 }

@@ -9,8 +9,8 @@ use crate::services::code_address::function_address;
 /// Signature of [`wants_urls`].
 pub(super) const WANTS: &[u8] = &[0, 0, I4];
 
-/// Code that branches to the mark unless names contain whole URLs. `signature` is the token of
-/// [`WANTS`].
+/// Code that branches to `mark`, unless names of requests contain whole URLs. `signature` is the
+/// token of [`WANTS`].
 pub(super) fn unless_urls(code: Code, signature: u32, mark: Mark) -> Code {
     let code = code.address(function_address(wants_urls as *const ())).call(Opcode::Calli, signature, 1, 1);
     code.branch(Opcode::Brfalse, mark)
@@ -21,7 +21,7 @@ unsafe extern "C" fn wants_urls() -> u32 {
     Recorder::current().is_some_and(|recorder| recorder.has_urls).into()
 }
 
-/// Code that sets the variable to null.
+/// Code that sets the variable `local` to null.
 pub(super) fn null(code: Code, local: NewLocal) -> Code {
     code.plain(Opcode::Ldnull).store(local)
 }

@@ -5,18 +5,18 @@
 use clr_profiler::il::{Code, Mark, NewLocal, Opcode, Operand};
 use clrscope_contract::async_code::{AWAIT_BITS, NUMBERED_WAIT};
 
-/// Field and variables in which the code of an async method keeps a request's number.
+/// Where the code of an async method keeps a request's number: a field and variables.
 #[derive(Clone, Copy)]
 pub(super) struct KeptNumber {
     /// Token of the field that holds the number of the state machine's await.
     pub(super) state: u32,
-    /// Variable for the value of the field when the code began.
+    /// Variable for the value that the field had when the code began.
     pub(super) stored: NewLocal,
-    /// Variable for the request's number; 0 where there is none.
+    /// Variable for the request's number; 0 if there is none.
     pub(super) number: NewLocal,
 }
 
-/// Loads a number.
+/// Code that loads a number.
 pub(super) fn constant(code: Code, number: u32) -> Code {
     code.with(Opcode::LdcI4, Operand::Int(number.cast_signed()))
 }
@@ -26,13 +26,13 @@ impl KeptNumber {
         code.with(opcode, Operand::Token(self.state))
     }
 
-    /// Reads the field, and branches to the mark if it holds a request's number.
+    /// Code that reads the field, and branches to `numbered` if it holds a request's number.
     pub(super) fn read(self, code: Code, numbered: Mark) -> Code {
         let code = self.field(code.plain(Opcode::Ldarg0), Opcode::Ldfld).store(self.stored);
         constant(code.load(self.stored), NUMBERED_WAIT).branch(Opcode::Bge, numbered)
     }
 
-    /// Removes the request's number from the field.
+    /// Code that removes the request's number from the field.
     pub(super) fn take_out(self, code: Code) -> Code {
         let code = constant(code.load(self.stored), !NUMBERED_WAIT).plain(Opcode::And);
         let code = constant(code, AWAIT_BITS).plain(Opcode::Shr).store(self.number);
@@ -40,8 +40,8 @@ impl KeptNumber {
         self.field(code, Opcode::Stfld)
     }
 
-    /// Stores the request's number, if any, together with the number of an await. `then` adds
-    /// further code for that case.
+    /// Code that stores the request's number, if there is one, together with the number of an
+    /// await. `then` adds further code for that case.
     pub(super) fn put_in(self, await_number: u32, then: impl FnOnce(Code) -> Code) -> Code {
         let mut code = Code::new();
         let behind = code.new_mark();

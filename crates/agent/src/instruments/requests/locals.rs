@@ -76,13 +76,13 @@ struct Rows {
 
 static LAYOUT: PublishedState<Layout> = PublishedState::nothing();
 
-/// Whether the offsets of values are known.
+/// Whether the offsets of the fields that hold values are known.
 pub(super) fn is_known() -> bool {
     LAYOUT.get().is_some()
 }
 
-/// Finds the offsets of values, in the library of the runtime's own types, unless they are known.
-/// May load classes, so only on managed threads.
+/// Finds the offsets of the fields that hold values, in the library of the runtime's own types,
+/// unless they are known. May load classes, so it must be called on managed threads.
 pub(super) fn look_into(info: &ProfilerInfo, names: &NameCache, module: ModuleId) {
     let found = || {
         let metadata = names.metadata(info, module).ok()?;
@@ -202,7 +202,8 @@ impl Layout {
 /// The id of the request that a context belongs to; 0 for none.
 ///
 /// # Safety
-/// The address must be null or that of a live context, on a thread that no collection stops.
+/// The address must be null or that of a live context, and no collection may stop the calling
+/// thread.
 pub(super) unsafe fn request_in(context: usize) -> u64 {
     let Some((layout, local)) = LAYOUT.get().zip(carrier::local()).filter(|_| context != 0) else { return 0 };
     // SAFETY: the caller's promise.

@@ -28,7 +28,7 @@ use crate::services::await_places::AsyncCode;
 use crate::services::code_address::function_address;
 use crate::services::numbers::MOST;
 
-/// The library.
+/// Name of the library.
 pub(super) const LIBRARY: &str = "System.Net.Http";
 /// Names of the types and members that are used here.
 const POOL: &str = "System.Net.Http.HttpConnectionPool";
@@ -44,7 +44,7 @@ const BEGINS: &[u8] = &[0, 6, I4, I4, OBJECT, OBJECT, I4, OBJECT, OBJECT];
 /// Signature of [`end`]. In: the number, the HTTP status and the gRPC status.
 const ENDS: &[u8] = &[0, 3, VOID, I4, I4, OBJECT];
 
-/// The method whose code changes.
+/// The method whose code is changed.
 ///
 /// # Errors
 /// The reason why the method can't be found, in words.
@@ -115,7 +115,7 @@ impl Tokens {
         find().map_err(|why: Reason| Error::refused("requests", why))
     }
 
-    /// The edits of the method.
+    /// The edits to the method's code.
     pub(super) fn edits(&self, body: &Body, metadata: &MetadataImport) -> Result<Edits, Reason> {
         let code = AsyncCode::read(body, metadata)?.ok_or(NOT_AS_KNOWN)?;
         let ends = Ends::find(body.instructions(), metadata)?;

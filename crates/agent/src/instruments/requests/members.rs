@@ -17,17 +17,17 @@ const MOST_ROWS: u32 = 1 << 16;
 /// First byte of the signature of an instance method (ECMA-335, II.23.2.1).
 pub(super) const HAS_THIS: u8 = 0x20;
 
-/// The base type of all objects.
+/// Name of the base type of all objects.
 pub(super) const EVERY_OBJECT: &str = "System.Object";
 
 /// Reason why a method stays unchanged, in words.
 pub(super) type Reason = Cow<'static, str>;
 
-/// The reason if code differs from the known code.
+/// The reason for a method whose code differs from the expected code.
 pub(super) const NOT_AS_KNOWN: Reason =
     Cow::Borrowed("this version of the framework has other code there than is known");
 
-/// The reason if a member has another name, or does not exist.
+/// The reason for a member that has another name, or does not exist.
 pub(super) fn missing(name: &str) -> Reason {
     format!("{NOT_AS_KNOWN}, without '{name}'").into()
 }
@@ -42,7 +42,7 @@ fn is_in(token: Token, table: u32) -> bool {
     token.as_raw() >> 24 == table >> 24
 }
 
-/// The members of a module.
+/// Finds members in a module.
 pub(super) struct Members<'m>(pub(super) &'m MetadataImport);
 
 impl Members<'_> {
@@ -70,12 +70,13 @@ impl Members<'_> {
         }
     }
 
-    /// A type of another module.
+    /// Token of a type of another module.
     pub(super) fn other_type(&self, name: &str) -> Result<u32, Reason> {
         self.rows(TYPE_REF).find(|token| self.is_type(*token, name)).map(Token::as_raw).ok_or_else(|| missing(name))
     }
 
-    /// A method of a type of another module, with a signature that `suits` accepts.
+    /// Token of a method of a type of another module. `suits` decides whether its signature is
+    /// accepted.
     pub(super) fn other(&self, ty: &str, name: &str, suits: impl Fn(&[u8]) -> bool) -> Result<u32, Reason> {
         let is_it = |token: &Token| {
             self.member(*token).is_some_and(|member| {
@@ -85,7 +86,8 @@ impl Members<'_> {
         self.rows(MEMBER_REF).find(is_it).map(Token::as_raw).ok_or_else(|| missing(name))
     }
 
-    /// A generic method of a type of another module, with a type of another module as its argument.
+    /// Token of a generic method of a type of another module. Its type argument is also a type of
+    /// another module.
     pub(super) fn generic(&self, ty: &str, name: &str, argument: &str) -> Result<u32, Reason> {
         let is_it = |token: &Token| {
             let Ok(spec) = self.0.method_spec(*token) else { return false };
@@ -96,12 +98,12 @@ impl Members<'_> {
         self.rows(METHOD_SPEC).find(is_it).map(Token::as_raw).ok_or_else(|| missing(name))
     }
 
-    /// A type of the module.
+    /// Token of a type of this module.
     pub(super) fn own_type(&self, name: &str, outer: Option<Token>) -> Result<Token, Reason> {
         self.0.find_type_def(name, outer).ok().flatten().ok_or_else(|| missing(name))
     }
 
-    /// A method of the module, the only one of its name.
+    /// Token of a method of this module. It must be the only one with this name.
     pub(super) fn own(&self, ty: Token, name: &str) -> Result<Token, Reason> {
         match self.0.methods_named(ty, name).unwrap_or_default()[..] {
             [method] => Ok(method),
@@ -109,12 +111,12 @@ impl Members<'_> {
         }
     }
 
-    /// As [`own`](Self::own), with the name of a type that no other encloses.
+    /// Like [`own`](Self::own), with the name of the type, which must not be nested in another one.
     pub(super) fn own_named(&self, ty: &str, name: &str) -> Result<u32, Reason> {
         self.own(self.own_type(ty, None)?, name).map(Token::as_raw)
     }
 
-    /// A field of the module.
+    /// Token of a field of this module.
     pub(super) fn field(&self, ty: Token, name: &str) -> Result<u32, Reason> {
         match self.0.fields_named(ty, name).unwrap_or_default()[..] {
             [field] => Ok(field.as_raw()),
@@ -123,7 +125,7 @@ impl Members<'_> {
     }
 
     /// A class of the module, and the offsets of some of its fields. Loads the class if necessary,
-    /// so only for classes that may have objects.
+    /// so it may be used only for classes that may have objects.
     pub(super) fn offsets<const N: usize>(
         &self,
         info: &ProfilerInfo,
@@ -135,7 +137,7 @@ impl Members<'_> {
         Some((class.as_raw(), self.offsets_in(info, class, ty, fields)?))
     }
 
-    /// Offsets of some fields of a class, which has this declared type.
+    /// Offsets of some fields of a class whose declaration is known.
     pub(super) fn offsets_in<const N: usize>(
         &self,
         info: &ProfilerInfo,

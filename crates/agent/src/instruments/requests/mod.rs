@@ -66,7 +66,7 @@ use follow::Follower;
 pub(crate) use options::RequestsOptions;
 use recorder::Recorder;
 
-/// The running instrument.
+/// The instrument `requests` while it runs.
 pub(crate) struct Requests {
     info: ProfilerInfo,
     follower: Follower,

@@ -31,18 +31,18 @@ pub(super) enum Direction {
     Made = 1,
 }
 
-/// Subject of a request. The texts are the program's own.
+/// What a request is for. The texts are the program's own.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject<'t> {
     /// The template of a route, as written in the source.
     Template(&'t [u16]),
-    /// A path for which there is no template, and whether an endpoint serves it.
+    /// A path without a template. The flag says whether an endpoint serves it.
     Path(&'t [u16], bool),
-    /// A path with its query for which there is no template, and whether an endpoint serves it.
-    /// Used where names contain whole URLs.
+    /// A path and its query, without a template. The flag says whether an endpoint serves the path.
+    /// Used if names contain whole URLs.
     Url(&'t [u16], &'t [u16], bool),
-    /// A host, with its port if that is not the scheme's default (otherwise 0). With path and query
-    /// where names contain whole URLs.
+    /// A host, with its port (0 for the scheme's default). If names contain whole URLs, also path
+    /// and query.
     Host(&'t [u16], u32, &'t [u16]),
     /// A database and its server.
     Database(&'t [u16], &'t [u16]),

@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use clr_profiler::PerThread;
 use clrscope_agent_base::memory::PublishedState;
 
-/// Whether a thread is within a command, and how many it has begun. Only the thread itself writes.
+/// Whether a thread is within a command, and how many it has begun. Only the thread itself changes
+/// this value.
 #[derive(Default)]
 pub(super) struct Within {
     is_within: AtomicU32,
@@ -43,7 +44,7 @@ pub(super) fn is_within() -> u32 {
     with(|thread| thread.is_within.load(Ordering::Relaxed))
 }
 
-/// Sets whether the calling thread is within a command. Returns whether it was before.
+/// Sets whether the calling thread is within a command (0 or 1). Returns the previous value.
 pub(super) fn put(is_within: u32) -> u32 {
     with(|thread| {
         let was = thread.is_within.load(Ordering::Relaxed);

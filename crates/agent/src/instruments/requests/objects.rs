@@ -1,4 +1,4 @@
-//! Objects that inserted code passes, by their addresses. During the call none of them moves.
+//! Objects that inserted code passes by address. None of them moves during the call.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ const CHARACTERS: usize = 12;
 /// Most base classes of a class.
 const MOST_BASES: usize = 16;
 
-/// The characters of a text; none of null.
+/// The characters of a text; empty for null.
 ///
 /// # Safety
 /// The address must be null, or that of a live object of `System.String`, which does not move for
@@ -69,7 +69,7 @@ impl KnownField {
         has_it.then_some(object + offset)
     }
 
-    /// Whether a one-byte field is not zero; false where there is no such field.
+    /// Whether a one-byte field is not zero; `false` if the object has no such field.
     ///
     /// # Safety
     /// As for [`place`](Self::place).
@@ -78,7 +78,8 @@ impl KnownField {
         unsafe { self.place(object).is_some_and(|at| std::ptr::with_exposed_provenance::<u8>(at).read() != 0) }
     }
 
-    /// The characters of a field that is a text; none where there is no such field, or no text.
+    /// The characters of a field that holds a text; empty if the object has no such field, or the
+    /// field holds null.
     ///
     /// # Safety
     /// As for [`place`](Self::place), for `'t`.

@@ -3,7 +3,7 @@
 use clrscope_contract::instruments::requests::{self, MAX, URLS};
 use clrscope_contract::instruments::{CheckedInstrument, Spec};
 
-/// The options as this instrument uses them.
+/// The options in the form that this instrument uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestsOptions {
     pub(crate) max_bytes: u64,

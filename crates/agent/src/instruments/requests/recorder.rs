@@ -26,10 +26,10 @@ static CURRENT: PublishedState<Recorder> = PublishedState::nothing();
 /// Recordings of requests so far.
 static RECORDINGS: AtomicU32 = AtomicU32::new(0);
 
-/// Outcome of a request, with the number that the recording has.
+/// Outcome of a request. The numbers are those in the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// There was a response, with any status.
+    /// The request got a response, with any status.
     Answer = 0,
     /// An exception left the handlers, or the program got no response.
     Failure = 1,
@@ -37,11 +37,11 @@ pub(super) enum Outcome {
     Abortion = 2,
 }
 
-/// The current recording.
+/// Records requests in the current recording.
 pub(super) struct Recorder {
     pub(super) log: &'static EventLog,
     writer: &'static ProcessWriter,
-    /// Nanoseconds by ticks.
+    /// Converts ticks to nanoseconds.
     pub(super) scale: TickScale,
     names: Names,
     triggers: &'static Triggers,
@@ -56,7 +56,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recording known to the code of methods.
+    /// Makes this recording the current one for the code of methods.
     ///
     /// # Errors
     /// When the process has no thread key left.
@@ -73,35 +73,36 @@ impl Recorder {
         Ok(CURRENT.publish(Self { log, writer, scale, names, triggers, texts, has_urls, number, copied }))
     }
 
-    /// The calling thread works for the request with this id from now on; 0 for none. The time
-    /// comes from the clock of all instruments' events, so that no event of the thread falls on the
-    /// wrong side of the switch.
+    /// Notes that the calling thread works for the request with this id from now on; 0 for none.
+    /// The time comes from the clock of all instruments' events, so that no event of the thread
+    /// falls on the wrong side of the switch.
     pub(super) fn works_for(&self, id: u64) {
         request_work::switch(id, || {
             self.log.write_with(Some(monotonic_ns()), Kind::REQUEST_ON_THREAD, |encoder| put_request(encoder, id))
         });
     }
 
-    /// The calling thread gets another context while recording is stopped. Further changes are not
-    /// followed, so the thread works for no request until it gets another context while recording
-    /// runs.
+    /// To be called when the calling thread gets another context while recording is stopped. As
+    /// further changes are not seen, the thread counts as working for no request until it gets a
+    /// context while recording runs.
     pub(super) fn works_unseen(&self) {
         request_work::switch(0, || self.log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
     }
 
-    /// The current recording, for code of methods. Valid until the next stop of all threads.
+    /// The current recording, for inserted code. `None` if there is none. Valid until the next stop
+    /// of all threads.
     #[inline]
     pub(super) fn current() -> Option<&'static Self> {
         CURRENT.get()
     }
 
-    /// No method finds a recording from now on.
+    /// Ends the current recording for the code of methods.
     pub(super) fn withdraw() {
         CURRENT.withdraw();
         request_work::withdraw();
     }
 
-    /// The number of a name.
+    /// The number of a request's name.
     pub(super) fn name(&self, direction: Direction, method: &[u16], subject: Subject<'_>) -> u32 {
         self.names.number(direction, method, subject, |number, name| {
             let fields =
@@ -127,13 +128,15 @@ impl Recorder {
         number
     }
 
-    /// The data of a request that ends; only the first call returns them.
+    /// The data of a request that ends. Only the first call returns them; later calls return
+    /// `None`.
     pub(super) fn claim(&self, request: &PendingRequest) -> Option<RequestStart> {
         request.claim(self.number)
     }
 
-    /// A request that the program makes ends. `number` is its number plus one; 0 for none. Records
-    /// the status and outcome that `said` returns, if the request began in the current recording.
+    /// To be called when a request that the program makes ends. `number` is the request's number
+    /// plus one; 0 for none. Records the status and outcome that `said` returns, if the request
+    /// began in the current recording.
     pub(super) fn end_numbered(number: u32, said: impl FnOnce() -> (u32, Outcome)) {
         let Some((number, requests)) = number.checked_sub(1).zip(under_way::of_process()) else { return };
         if let Some(recorder) = Self::current().filter(|_| !is_stopped())
@@ -177,12 +180,13 @@ impl Recorder {
         });
     }
 
-    /// Records all requests that have not ended, at the end of the recording.
+    /// Records all requests that have not ended. To be called at the end of the recording.
     pub(super) fn pending(&self, requests: &Requests) {
         requests.all().filter_map(|request| self.claim(request)).for_each(|start| self.under_way(start));
     }
 
-    /// Records all requests that have not ended, for a copy of the recording: they continue.
+    /// Records all requests that have not ended in a copy of the recording. In the recording itself
+    /// they continue.
     pub(super) fn copied(&self, requests: &Requests) {
         let number = || self.copied.fetch_add(1, Ordering::Relaxed) + 1;
         requests.all().filter_map(|request| request.copy(self.number, number)).for_each(|start| self.under_way(start));

@@ -31,7 +31,7 @@ use super::traces::ACTIVITIES;
 use super::under_way::{self, RequestStart};
 use crate::services::code_address::function_address;
 
-/// The library, and the library of the server that comes with it.
+/// Names of the library, and of the library of the server that comes with it.
 pub(super) const LIBRARY: &str = "Microsoft.AspNetCore.Hosting";
 const SERVER: &str = "Microsoft.AspNetCore.Server.Kestrel.Core";
 /// Names of the types and members that are used here.
@@ -60,7 +60,7 @@ const BEGINS: &[u8] = &[0, 5, I8, OBJECT, UINT, OBJECT, OBJECT, OBJECT];
 /// features, exception, HTTP status and gRPC status.
 const ENDS: &[u8] = &[0, 11, VOID, OBJECT, UINT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, OBJECT, I4, OBJECT];
 
-/// A library that serves requests; inserted code contains the address of this value.
+/// A library that serves requests. Inserted code contains the address of this value.
 #[derive(Debug)]
 pub(super) struct Server {
     module: ModuleId,
@@ -85,14 +85,15 @@ impl Server {
         Ok(Box::leak(Box::new(server)))
     }
 
-    /// The methods whose code changes.
+    /// The methods whose code is changed.
     pub(super) fn methods(&self, metadata: &MetadataImport) -> Result<Vec<Token>, Reason> {
         let members = Members(metadata);
         [BEGIN, END].into_iter().map(|name| members.own(self.application, name)).collect()
     }
 
-    /// Finds the free bytes of contexts, and the server's field for disconnected clients. Called in
-    /// the callbacks about the compilation of one of the methods: the types are loaded then.
+    /// Finds the free bytes in objects of `Context`, and the server's field for disconnected
+    /// clients. To be called in the callbacks about the compilation of one of the methods, as the
+    /// types are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         if self.free.load(Ordering::Relaxed) == 0
             && let Some(free) = self.free_bytes(info, names)
@@ -297,7 +298,7 @@ impl Tokens {
         Ok(edits)
     }
 
-    /// The edits of one of the server's methods.
+    /// The edits to the code of one of the server's methods.
     pub(super) fn edits(&self, (name, body): (&str, &Body), server: &'static Server) -> Result<Edits, Reason> {
         if name == BEGIN { self.begin_edits(body, server) } else { self.end_edits(server) }
     }

@@ -46,7 +46,7 @@ const VERBS: [&str; 40] = [
 ];
 /// Name for all others: names of procedures, and unknown statements.
 const OTHER: &str = "COMMAND";
-/// Characters of the longest verb.
+/// Number of characters of the longest verb.
 pub(super) const LONGEST: usize = 10;
 /// Most characters of a statement that are searched.
 const MOST: usize = 4_096;

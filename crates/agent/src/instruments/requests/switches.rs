@@ -25,7 +25,7 @@ const FIELD: &str = "_executionContext";
 /// Signature of [`switched`].
 const SWITCHES: &[u8] = &[0, 1, VOID, OBJECT];
 
-/// The methods whose code changes.
+/// The methods whose code is changed.
 ///
 /// # Errors
 /// The reason why the methods can't be found, in words.

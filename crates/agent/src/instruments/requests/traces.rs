@@ -1,5 +1,5 @@
-//! Trace and span of requests, from .NET's own activities (`System.Diagnostics`), where the program
-//! has any.
+//! Trace and span ids of requests, from .NET's own activities (`System.Diagnostics`), if the
+//! program has any.
 //!
 //! They are read from the activity's fields, since its properties would allocate texts. A program
 //! may bring its own copy of the library besides the runtime's, so there may be several classes of
@@ -21,7 +21,7 @@ const SPAN: &str = "_spanId";
 /// Most libraries of activities in a process.
 const MOST: usize = 4;
 
-/// Trace, the higher half first, and span; 0 where there is none.
+/// Ids of trace and span: the trace's higher half, its lower half, and the span. 0 for none.
 pub(super) type TraceNumbers = [u64; 3];
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Activities {
     modules: Mutex<Vec<ModuleId>>,
 }
 
-/// The activities of the process; inserted code uses this value.
+/// The activities of the process. Inserted code uses this value.
 pub(super) static ACTIVITIES: Activities = Activities {
     classes: [const { ActivityClass { trace: KnownField::unknown(), span: KnownField::unknown() } }; MOST],
     count: AtomicUsize::new(0),
@@ -47,8 +47,8 @@ pub(super) static ACTIVITIES: Activities = Activities {
 };
 
 impl Activities {
-    /// Finds the fields with the numbers of activities. Called in the callbacks about the
-    /// compilation of a method that uses activities: the types are loaded then.
+    /// Finds the fields with the numbers of activities. To be called in the callbacks about the
+    /// compilation of a method that uses activities, as the types are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         let is_library = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == LIBRARY);
         for module in info.modules().unwrap_or_default().into_iter().filter(is_library) {
@@ -69,7 +69,7 @@ impl Activities {
         is_new.then(|| modules.push(module)).is_some()
     }
 
-    /// Trace and span of an activity.
+    /// Ids of trace and span of an activity; all 0 if there are none.
     ///
     /// # Safety
     /// The address must be null or that of a live object, which does not move meanwhile.

@@ -1,4 +1,4 @@
-//! Pending requests, by the numbers that the framework's objects keep.
+//! Pending requests. The framework's objects keep the numbers by which they are found.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -24,21 +24,21 @@ pub(super) struct PendingRequest {
     copied: AtomicU32,
 }
 
-/// Data of a request that are known before its end.
+/// The data of a request that are known when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RequestStart {
     pub(super) name: u32,
     /// Ticks when the request began; `None` if it began before the recording.
     pub(super) ticks: Option<u64>,
     pub(super) trace: TraceNumbers,
-    /// Id in the process; 0 for none.
+    /// Id of the request in the process; 0 for none.
     pub(super) id: u64,
-    /// Number in copies of the recording; 0 if the request is in none.
+    /// Number of the request in copies of the recording; 0 if no copy contains it.
     pub(super) copied: u32,
 }
 
 impl PendingRequest {
-    /// The request is recorded from now on.
+    /// Records the request from now on.
     pub(super) fn begin(&self, recording: u32, start: RequestStart) {
         self.name.store(start.name, Ordering::Relaxed);
         self.began.store(start.ticks.map_or(0, |ticks| ticks.max(1)), Ordering::Relaxed);
@@ -48,16 +48,16 @@ impl PendingRequest {
         self.recording.store(recording, Ordering::Release);
     }
 
-    /// The request's data in a recording, for the first caller, which records its end; later
-    /// callers get `None`.
+    /// The request's data in a recording. Only the first caller gets them, and records the end;
+    /// later callers get `None`.
     pub(super) fn claim(&self, recording: u32) -> Option<RequestStart> {
         self.recording.compare_exchange(recording, 0, Ordering::SeqCst, Ordering::Relaxed).ok()?;
         Some(self.known())
     }
 
-    /// The data of a request that is still pending in a recording, with its number in copies: a new
-    /// number if it has none yet. `None` if the request ends meanwhile, since its end may then lack
-    /// the number.
+    /// The data of a request that is still pending in a recording. They include its number in
+    /// copies, which is new if it had none. `None` if the request ends in the meantime, since the
+    /// record of its end may then lack the number.
     pub(super) fn copy(&self, recording: u32, new_number: impl FnOnce() -> u32) -> Option<RequestStart> {
         let is_recorded = || self.recording.load(Ordering::SeqCst) == recording;
         let key = || (self.began.load(Ordering::Acquire), self.id.load(Ordering::Acquire));
@@ -102,14 +102,14 @@ static REQUESTS: PublishedState<Requests> = PublishedState::nothing();
 /// Only one table is made.
 static MADE: Mutex<()> = Mutex::new(());
 
-/// Returns the table of the process, and makes it if necessary; `None` where there is no address
-/// space.
+/// Returns the table of the process, and creates it if necessary; `None` if the process has no
+/// address space left.
 pub(super) fn open() -> Option<&'static Requests> {
     let _alone = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     of_process().or_else(|| Some(REQUESTS.publish_for_good(Requests::map()?)))
 }
 
-/// The table of the process, once it is made.
+/// The table of the process; `None` if it was not created yet.
 #[inline]
 pub(super) fn of_process() -> Option<&'static Requests> {
     REQUESTS.get()

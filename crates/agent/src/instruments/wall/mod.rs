@@ -16,7 +16,7 @@ use crate::services::context::{Beginning, Context};
 
 pub(crate) use options::WallOptions;
 
-/// The running instrument.
+/// The instrument `wall` while it runs.
 pub(crate) struct Wall {
     sampler: &'static Sampler,
 }

@@ -1,6 +1,6 @@
-//! The word with the GNU C library: initial-exec. One load gives its distance from the thread's
-//! memory, and no call could allocate. The library keeps a reserve of such memory for libraries
-//! that are loaded later.
+//! The thread-local word with the GNU C library, in the initial-exec model. One load gives the
+//! word's distance from the thread's memory, and no call could allocate. The library keeps a
+//! reserve of such memory for libraries that are loaded later.
 
 /// Assembly that loads the thread's record, or 0, into `r10`. `r11` is free for it; other registers
 /// keep their values.

@@ -36,8 +36,8 @@ unsafe extern "C" {
     static clrscope_stopped: std::sync::atomic::AtomicU8;
 }
 
-/// The flag that turns the slow paths of hooks off. Together with top pointers at a frame that
-/// matches nothing, it makes all hooks record nothing.
+/// The flag that turns off the slow paths of hooks. Hooks record nothing once this flag is set and
+/// each thread's top pointer is at a frame that matches nothing.
 #[inline]
 pub fn stopped_flag() -> &'static std::sync::atomic::AtomicU8 {
     // SAFETY: defined above, one byte, only ever used as an atomic.

@@ -1,11 +1,11 @@
-//! The word with musl: by TLS descriptor. musl refuses libraries with initial-exec words that are
-//! loaded while a program runs.
+//! The thread-local word with musl, through a TLS descriptor. musl refuses libraries with
+//! initial-exec words that are loaded while a program runs.
 //!
 //! The linker and the library give a function that returns the word's distance from the thread's
 //! memory. It keeps all registers but `rax` and the flags (the calling convention of TLS
-//! descriptors), and musl's reads three words (`src/ldso/x86_64/tlsdesc.s`): memory for all threads
-//! is there when the library has been loaded (`install_new_tls` in `ldso/dynlink.c`, since 1.1.22),
-//! so nothing is allocated later.
+//! descriptors), and musl's function reads three words (`src/ldso/x86_64/tlsdesc.s`): memory for
+//! all threads is there when the library has been loaded (`install_new_tls` in `ldso/dynlink.c`,
+//! since 1.1.22), so nothing is allocated later.
 
 /// Assembly that loads the thread's record, or 0, into `r10`. `r11` is free for it; other registers
 /// keep their values.

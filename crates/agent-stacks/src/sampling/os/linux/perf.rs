@@ -93,14 +93,14 @@ const RECORD_BYTES: u64 = 512;
 /// Most pages of all rings together.
 const MOST_PAGES: usize = 8192;
 
-/// Settings of the events.
+/// The requested settings of perf events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventSettings {
     pub interval_ns: u64,
     pub kernel: bool,
 }
 
-/// The events of this process.
+/// The open perf events of this process.
 pub(crate) struct PerfEvents {
     rings: Vec<PerfRing>,
     period_ns: u64,
@@ -168,7 +168,7 @@ impl PerfEvents {
         }
     }
 
-    /// The descriptors of the events.
+    /// File descriptors of the events.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.rings.iter().map(|ring| ring.event.as_raw_fd()).collect()
     }
@@ -408,8 +408,8 @@ fn parse(mut words: Words<'_>, misc: u16, process: u32, sample: &mut RawSample) 
     Some(())
 }
 
-/// The start of the kernel's code, if the kernel shows its symbols. Without symbols its addresses
-/// mean nothing.
+/// The address of the start of the kernel's code; `None` if the kernel hides its symbols, without
+/// which addresses mean nothing.
 pub(crate) fn kernel_start() -> Option<usize> {
     // The symbol is among the first ones; the whole list has several megabytes.
     let symbols = BufReader::new(fs::File::open("/proc/kallsyms").ok()?);

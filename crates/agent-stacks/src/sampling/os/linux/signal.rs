@@ -31,7 +31,7 @@ use crate::sampling::object_copies::ObjectCopies;
 use crate::sampling::raw::{DETOUR, GAP, Registers};
 use crate::sampling::ring::{Ring, Slot};
 
-/// The signal's number.
+/// The number of the signal.
 pub(crate) fn number() -> libc::c_int {
     libc::SIGRTMIN()
 }
@@ -61,7 +61,7 @@ const HEADER: usize = 9;
 /// Most ranges of code of one kind.
 const MOST_RANGES: usize = 192;
 
-/// Ranges of code that the handler treats specially, set by one thread.
+/// Ranges of code that the handler treats specially. One thread sets them.
 pub(crate) struct Ranges {
     places: [(AtomicUsize, AtomicUsize); MOST_RANGES],
     count: AtomicUsize,
@@ -93,21 +93,21 @@ impl Ranges {
     }
 }
 
-/// A thread that is sampled.
+/// A thread that has a timer.
 #[derive(Default)]
 pub(crate) struct Target {
-    /// The system's id of the thread; 0 for a free slot. Upper half: one more than the number of
-    /// the timer.
+    /// Lower half: the system's id of the thread, 0 for a free slot. Upper half: the number of the
+    /// timer plus one.
     pub who: AtomicU64,
-    /// Bounds of the stack. Nothing outside them is read. 0 until they are known.
+    /// Bounds of the stack; 0 until they are known. Nothing outside them is read.
     pub low: AtomicUsize,
     pub end: AtomicUsize,
-    /// CPU time at the last sample.
+    /// CPU time of the thread at its last sample, in nanoseconds.
     pub cpu_ns: AtomicU64,
     random: AtomicU64,
 }
 
-/// Everything that the handler uses.
+/// The state that the signal handler uses.
 pub(crate) struct Shared {
     pub ring: Ring,
     pub targets: Box<[Target]>,
@@ -120,7 +120,7 @@ pub(crate) struct Shared {
 
 static SHARED: PublishedState<Shared> = PublishedState::nothing();
 
-/// Installs the handler; `None` where the current handler of the signal is not like the runtime's.
+/// Installs the handler; `None` if the signal's current handler does not look like the runtime's.
 pub(crate) fn install(interval_ns: u64, ring_words: usize) -> Option<&'static Shared> {
     let shared = SHARED.get().unwrap_or_else(|| {
         SHARED.publish_for_good(Shared {
@@ -160,9 +160,9 @@ fn our_handler() -> usize {
     in_front as *const () as usize
 }
 
-/// Installs our handler before the runtime's. Returns whether it is installed. Not if the current
-/// handler is not one that the runtime installs: it must receive the signal's sender (SA_SIGINFO),
-/// and run on the thread's own stack.
+/// Installs our handler in front of the runtime's. Returns whether that worked. The current handler
+/// must look like the runtime's: it receives the signal's sender (SA_SIGINFO), and runs on the
+/// thread's own stack.
 pub(crate) fn stand_in_front() -> bool {
     let Some(action) = current_action() else { return false };
     if action.sa_sigaction == our_handler() {
@@ -184,7 +184,7 @@ pub(crate) fn put_back() {
     }
 }
 
-/// Whether the handler is still ours.
+/// Whether our handler is still the current one.
 pub(crate) fn is_ours() -> bool {
     current_action().is_some_and(|action| action.sa_sigaction == our_handler())
 }
@@ -199,12 +199,12 @@ pub(crate) fn is_blocked_here() -> bool {
     }
 }
 
-/// Makes the handler do nothing: for a forked child. Async-signal-safe.
+/// Makes the handler do nothing, in a forked child. Async-signal-safe.
 pub(crate) fn withdraw() {
     SHARED.withdraw();
 }
 
-/// The value in a timer's signal that names its target.
+/// The value that the signal of a target's timer carries.
 pub(crate) fn value_of(target: usize) -> usize {
     (COOKIE as usize) << 32 | target
 }
@@ -228,8 +228,8 @@ impl Shared {
         timer.set(self.pause(target));
     }
 
-    /// CPU time within which a thread must have a sample. The kernel lets timers expire only once
-    /// per tick.
+    /// CPU time in nanoseconds after which a thread without a sample is late. The kernel lets
+    /// timers expire only once per tick.
     pub(crate) fn late_ns(&self) -> u64 {
         LATE_NS + 2 * self.interval_ns.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Single threads of this process, described by the system's files for them.
+//! Single threads of this process, as the system's files describe them.
 
 use std::fs::File;
 use std::ops::Range;
@@ -19,12 +19,12 @@ pub(crate) const MOST_COPIED: usize = 64 << 10;
 /// Most bytes of an idle thread's stack that are copied.
 pub(crate) const MOST_OF_WAIT: usize = 1 << 20;
 
-/// How long a thread has run and waited for a processor since it began.
+/// How long a thread has run, and how long it has waited for a processor, since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Schedule {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
-    /// Number of times that it was put on a processor.
+    /// How often the thread was put on a processor.
     pub(crate) slices: u64,
 }
 
@@ -43,17 +43,17 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The files of a thread; `None` once it is gone.
+    /// Opens the files of a thread; `None` if the thread is gone.
     pub(crate) fn open(os_id: u32) -> Option<Self> {
         Some(Self { os_id, schedule: File::open(format!("/proc/self/task/{os_id}/schedstat")).ok()? })
     }
 
-    /// The descriptor that is kept open.
+    /// The file descriptor that is kept open.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.schedule.as_raw_fd()
     }
 
-    /// Times of the thread; `None` once it is gone.
+    /// Times of the thread; `None` if the thread is gone.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
         let mut text = [0; 96];
         let bytes = self.schedule.read_at(&mut text, 0).ok().filter(|&bytes| bytes > 0)?;
@@ -62,14 +62,15 @@ impl Task {
         Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
     }
 
-    /// The system call in which the thread waits; `None` where it runs, or the system does not say.
+    /// The system call in which the thread waits; `None` if the thread runs, or the system does not
+    /// say.
     pub(crate) fn system_call(&self) -> Option<SystemCall> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.os_id)).ok()?;
         SystemCall::parse(&text)
     }
 }
 
-/// Whether a thread blocks a signal; `None` once it is gone.
+/// Whether a thread blocks a signal; `None` if the thread is gone.
 pub(crate) fn blocks(os_id: u32, signal: libc::c_int) -> Option<bool> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{os_id}/status")).ok()?;
     is_blocked_in(&text, signal)
@@ -91,7 +92,7 @@ impl SystemCall {
         Some(Self { number: number.parse().ok()?, sp: address(sp)?, ip: address(ip)? })
     }
 
-    /// State of a thread that waits in the system call.
+    /// State of a thread that waits in this system call.
     pub(crate) fn state(self) -> ThreadState {
         match self.number {
             libc::SYS_futex => ThreadState::Lock,
@@ -124,16 +125,16 @@ impl SystemCall {
     }
 }
 
-/// The calling thread as a sample with its whole stack; `None` where the system does not give the
-/// end of the stack.
+/// A sample of the calling thread with its whole stack; `None` if the system does not give the end
+/// of the stack.
 pub(crate) fn sample_here() -> Option<RawSample> {
     let end = CurrentStack::bounds()?.end;
     Some(sample_below(|_| end))
 }
 
-/// The calling thread as a sample with this many bytes of its stack; `None` where the stack has
-/// fewer. Does not ask for the end of the stack: on a program's first thread, the C library reads
-/// the list of mappings for that.
+/// A sample of the calling thread with this many bytes of its stack; `None` if the stack has fewer.
+/// Does not ask for the end of the stack, because on a program's first thread the C library would
+/// read the list of mappings.
 pub(crate) fn sample_part_here(bytes: usize) -> Option<RawSample> {
     Some(sample_below(|sp| sp.saturating_add(bytes))).filter(|sample| !sample.stack.is_empty())
 }
@@ -158,14 +159,14 @@ pub(crate) fn copy_stack(sample: &mut RawSample, end: usize) {
     }
 }
 
-/// Pause between two readings of the list of mappings, as a multiple of a reading's duration.
+/// Pause between two readings of the list of mappings, as a multiple of the duration of a reading.
 pub(crate) const BETWEEN_READINGS: u64 = 20;
 
-/// Bounds of stacks, from the system's list of mappings.
+/// Bounds of stacks, found in the system's list of mappings.
 pub(crate) struct StackRanges {
     /// In ascending order.
     mapped: Vec<Range<usize>>,
-    /// Monotonic nanoseconds of the beginning of the reading, and its duration.
+    /// When the reading began, in monotonic nanoseconds, and how long it took.
     pub read_ns: u64,
     pub(crate) took_ns: u64,
 }

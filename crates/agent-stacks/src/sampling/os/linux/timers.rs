@@ -1,4 +1,4 @@
-//! Timers on the CPU clocks of single threads, which signal that thread.
+//! Timers on the CPU clocks of single threads. Each signals the thread that its clock belongs to.
 //!
 //! The C library's `timer_create` is not used, because it starts a thread for timers on other
 //! threads' clocks.
@@ -13,12 +13,13 @@ struct Event {
     _unused: [i32; 11],
 }
 
-/// A timer of the kernel. Dropping it does not delete it; its creator deletes it.
+/// A timer of the kernel. Dropping this value does not delete the timer; its creator must
+/// [delete](Self::delete) it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timer(i32);
 
 impl Timer {
-    /// The timer with a number that [`number`](Self::number) gave.
+    /// The timer that has this number, which [`number`](Self::number) returned.
     pub(crate) fn with_number(number: i32) -> Self {
         Self(number)
     }
@@ -42,7 +43,7 @@ impl Timer {
         if failed { Err(std::io::Error::last_os_error()) } else { Ok(Self(timer)) }
     }
 
-    /// Lets the timer expire once, after this much CPU time; 0 stops it. Async-signal-safe.
+    /// Makes the timer expire once, after this much CPU time; 0 stops the timer. Async-signal-safe.
     pub(crate) fn set(self, ns: u64) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };

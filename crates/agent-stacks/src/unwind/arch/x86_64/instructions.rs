@@ -8,7 +8,7 @@ pub(crate) const FIRST_BYTES: usize = 64;
 /// Bytes from an instruction on that [`epilog_step`] reads.
 pub(crate) const EPILOG_BYTES: usize = 48;
 
-/// The code to which signal handlers return. Debuggers also recognise it only by these bytes: `mov
+/// The code to which signal handlers return. Like debuggers, we recognise it by these bytes: `mov
 /// rax, 15; syscall` (rt_sigreturn).
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05];
 /// `mov edi, eax; xor eax, eax; mov al, 60; syscall; hlt`: musl's code behind the call of a
@@ -27,13 +27,13 @@ pub(crate) fn interrupted_by_signal(sp: usize, word: impl Fn(usize) -> Option<us
 
 /// Effect of one instruction of a prolog.
 pub(super) enum Prolog {
-    /// Pushes a register. True if it is the frame pointer.
+    /// Pushes a register. `true` if that is the frame pointer.
     Push(bool),
     /// Subtracts bytes from the stack pointer.
     Take(u32),
     /// Points the frame pointer at its frame.
     Frame,
-    /// Nothing that matters.
+    /// An instruction that has no effect on the step.
     Other,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn prolog_step(first: &[u8], offset: usize) -> FrameStep {
     FrameStep { base: Base::StackPointer, to_caller: depth.saturating_add(8), frame_pointer }
 }
 
-/// The first instruction of `code` with its length, if it can be part of a prolog.
+/// The first instruction of `code` and its length, if it can be part of a prolog.
 pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
     Some(match *code {
         [0x55, ..] => (1, Prolog::Push(true)),
@@ -89,15 +89,14 @@ pub(super) fn prolog(code: &[u8]) -> Option<(usize, Prolog)> {
 /// (`OnHijackTripThread` in `src/coreclr/vm/amd64`, the same on 8, 9 and 10): room for the true
 /// return address, then the registers that callers want preserved.
 const STOP_ON_RETURN: [u8; 11] = [0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54];
-/// Most bytes of that function.
+/// Most bytes of the function to which the runtime makes threads return.
 pub(crate) const STOP_ON_RETURN_BYTES: usize = 80;
 
 /// Bytes needed to recognise the first instruction of an entry of a procedure linkage table.
 pub(crate) const LINKAGE_BYTES: usize = 7;
 
-/// Whether code begins with a jump through a table, with or without the mark of jump targets
-/// (`endbr64`) before it: the first instruction of an entry of a procedure linkage table (System V
-/// ABI for AMD64, 5.2).
+/// Whether code looks like an entry of a procedure linkage table: it begins with a jump through a
+/// table, perhaps after the mark of jump targets `endbr64` (System V ABI for AMD64, 5.2).
 pub(crate) fn is_linkage(code: &[u8]) -> bool {
     let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
     code.strip_prefix(&[0xF2]).unwrap_or(code).starts_with(&[0xFF, 0x25])
@@ -108,9 +107,10 @@ pub(crate) fn stops_on_return(code: &[u8]) -> bool {
     code.starts_with(&STOP_ON_RETURN)
 }
 
-/// The step from an instruction `offset` bytes into that function, by its instructions: the first
-/// pushed word is its return address. The function's unwind data assumes one word more, as if it
-/// had been called. `None` where the word is not pushed yet, or is popped again.
+/// The step from an instruction `offset` bytes into the function to which the runtime makes threads
+/// return. Its instructions tell the step: the first pushed word is the return address. The
+/// function's unwind data assumes one word more, as if it had been called. `None` where the word is
+/// not pushed yet, or is popped again.
 pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameStep> {
     let (mut at, mut depth, mut pushed) = (0, 0_i32, None);
     while at < offset {
@@ -145,7 +145,7 @@ pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameSte
 /// The last instruction of an epilog.
 enum End {
     Return,
-    /// A jump by this many bytes from the end of the instruction.
+    /// A jump whose target is this many bytes from the end of the instruction.
     Near(i32),
     /// A jump through memory, or to an address in a register, in the form that only epilogs use.
     Far,
@@ -153,9 +153,10 @@ enum End {
     Computed,
 }
 
-/// The step if the instructions from `address` on are the rest of an epilog: stack pointer, pops,
-/// return or jump. `is_inside` says whether an address lies in the same method: a jump out of the
-/// method, after its frame is gone, is a tail call that ends it.
+/// The step to the caller if the instructions from `address` on are the rest of an epilog: they
+/// change the stack pointer, pop, and then return or jump. `is_inside` says whether an address lies
+/// in the same method: a jump out of the method, after its frame is gone, is a tail call that ends
+/// it.
 pub(crate) fn epilog_step(code: &[u8], address: usize, is_inside: impl Fn(usize) -> bool) -> Option<FrameStep> {
     let (mut rest, mut depth, mut popped) = (code, 0_i32, None);
     loop {
@@ -209,9 +210,8 @@ fn end(code: &[u8]) -> Option<End> {
     })
 }
 
-/// Number of bytes from the end of the prolog of a handler's block to the point where the frame
-/// pointer is that of the block's method. The block gets the frame pointer, or its address, as an
-/// argument.
+/// Number of bytes from the end of a handler block's prolog to the point at which the frame pointer
+/// is that of the block's method. The block gets the frame pointer, or its address, as an argument.
 pub(crate) fn bytes_to_own_frame_pointer(code: &[u8]) -> usize {
     let (mut at, mut end) = (0, 0);
     while let Some((bytes, sets)) = code.get(at..).and_then(frame_pointer_move) {
@@ -247,13 +247,13 @@ pub(crate) fn takes_over_frame(first: &[u8]) -> bool {
     first.starts_with(&[0x48, 0x8B, 0x45, 0x00, 0x50])
 }
 
-/// Whether code counts how often its blocks run, for the optimiser: it loads an address into a
-/// register and increments the word there.
+/// Whether code counts how often its blocks run, for the optimiser. Such code loads an address into
+/// a register and increments the word there.
 pub(crate) fn is_counting(code: &[u8]) -> bool {
     code.windows(12).any(|code| matches!(code, [0x48, 0xB8..=0xBF, .., 0xFF, register] if *register < 8))
 }
 
-/// Whether the instruction before is a system call, given the bytes that end there.
+/// Whether a system call instruction ends at the end of these bytes.
 pub(crate) fn follows_system_call(before: &[u8]) -> bool {
     before.ends_with(&[0x0F, 0x05])
 }

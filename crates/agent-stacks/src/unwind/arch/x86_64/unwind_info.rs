@@ -9,7 +9,7 @@
 
 /// Register number of the frame pointer, `rbp`.
 const FRAME_POINTER: u8 = 5;
-/// Most bytes of unwind information: a head, and 255 codes.
+/// Most bytes of unwind information: a head and 255 codes.
 pub(crate) const LONGEST_INFO: usize = 4 + 2 * 255;
 
 /// The register to which a step's offsets are relative.
@@ -19,19 +19,20 @@ pub(crate) enum Base {
     FramePointer,
 }
 
-/// The step from a frame to its caller.
+/// The step from a frame to its caller's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameStep {
     pub base: Base,
-    /// Bytes from the base to the caller's stack pointer, below which the return address lies.
+    /// Bytes from the base to the caller's stack pointer. The return address lies right below that.
     pub(crate) to_caller: i32,
-    /// Bytes from the base to the caller's frame pointer; `None` if that is still in its register.
+    /// Bytes from the base to the saved frame pointer of the caller; `None` if the caller's frame
+    /// pointer is still in its register.
     pub frame_pointer: Option<i32>,
 }
 
 impl FrameStep {
-    /// The step by the frame pointer. It points at the caller's frame pointer, below the return
-    /// address.
+    /// The step by the frame pointer, which points at the saved frame pointer of the caller, below
+    /// the return address.
     pub(crate) const BY_FRAME_POINTER: Self = Self { base: Base::FramePointer, to_caller: 16, frame_pointer: Some(0) };
     /// The step at the first instruction of a function: the return address is at the stack pointer.
     pub(crate) const AT_ENTRY: Self = Self { base: Base::StackPointer, to_caller: 8, frame_pointer: None };
@@ -53,7 +54,7 @@ enum Operation {
 /// Unwind information of one piece of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnwindInfo {
-    /// Bytes of the prolog.
+    /// Bytes that the prolog takes.
     pub prolog: u8,
     /// The operations, the prolog's last one first, each with the end offset of its instruction.
     operations: Vec<(u8, Operation)>,
@@ -78,7 +79,7 @@ impl UnwindInfo {
         Some(Self { prolog, operations })
     }
 
-    /// Whether the described pushes are at the beginning of the code. Operations before the first
+    /// Whether the code begins with the described pushes. Operations placed before the first
     /// instruction were done by other code.
     pub(crate) fn fits(&self, first: &[u8]) -> bool {
         let is_there = |(at, operation): &(u8, Operation)| {
@@ -96,8 +97,8 @@ impl UnwindInfo {
         self.operations.iter().all(is_there)
     }
 
-    /// The step to the caller from this offset in the piece, unless the offset is in an epilog;
-    /// `None` where the step can't be determined.
+    /// The step to the caller from this offset in the piece; `None` if it can't be determined. The
+    /// offset must not be in an epilog.
     pub(crate) fn step(&self, offset: u32) -> Option<FrameStep> {
         let done =
             || self.operations.iter().filter(|(at, _)| u32::from(*at) <= offset).map(|(_, operation)| *operation);

@@ -18,16 +18,16 @@ const WAIT_NS: u64 = 1_000_000;
 /// measurement shows how much.
 const MODEL: (f64, f64) = (0.7, 0.25);
 
-/// CPU nanoseconds per call in one window; infinite where there were too few.
+/// CPU nanoseconds per call in one window; infinite if there were too few calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowCost {
-    /// Per call that the caller itself made: padding slows these calls down.
+    /// Per call that the caller itself made. Padding slows these calls down.
     pub(super) direct: f64,
-    /// Per call of and below the caller: all these calls read clocks.
+    /// Per call made by the caller and everything below it. All these calls read clocks.
     pub(super) all: f64,
 }
 
-/// The windows at one caller.
+/// The windows measured at one caller.
 #[derive(Default)]
 pub(super) struct CallerWindows {
     seen: [Recent<WindowCost, REMEMBERED>; 4],
@@ -45,9 +45,9 @@ impl CallerWindows {
         self.due_ns = now_ns + self.visits.min(REMEMBERED) as u64 * WAIT_NS;
     }
 
-    /// Cost of a pair, when enough is new since the last report: each time the number of visits has
-    /// grown by half. Later it is due each time half of the remembered visits are new, since the
-    /// compiler may have recompiled the caller meanwhile.
+    /// Cost of a pair of hooks, if a report is due: each time the number of visits has grown by
+    /// half. Later a report is due each time half of the remembered visits are new, since the
+    /// compiler may have recompiled the caller in the meantime.
     pub(super) fn report(&mut self, has_clock: bool, constants: &Constants) -> Option<HookCost> {
         if self.visits < self.report_at {
             return None;

@@ -86,7 +86,7 @@ struct Window {
     busiest: (u32, u32),
 }
 
-/// The measurement of one process.
+/// The measurement of the hooks' cost in one process.
 pub(super) struct CostExperiment {
     shared: &'static Shared,
     has_clock: bool,
@@ -117,7 +117,8 @@ impl CostExperiment {
         }
     }
 
-    /// Visits one of the busy threads, if a visit is due. Returns the new cost of a caller, if any.
+    /// Does a visit (a few measurements at one busy thread), if one is due. Returns the new cost
+    /// for a caller, if there is one.
     pub(super) fn visit(&mut self, now_ns: u64, busy: &[ThreadRecord], constants: &Constants) -> Option<PairCost> {
         if now_ns < self.due_ns || busy.is_empty() {
             return None;

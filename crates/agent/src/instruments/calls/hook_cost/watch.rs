@@ -15,7 +15,7 @@ const FRAMES_MOST: usize = 64;
 /// Most blocks below a caller that are added up; callers with more are not measured.
 const BLOCKS_MOST: usize = 96;
 
-/// A function that a thread is in.
+/// A function call that a thread is in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Activation {
     at: *mut Frame,
@@ -34,7 +34,7 @@ impl Activation {
         Self { at, sp, edge, entered: if edge.is_null() { 0 } else { shared.calls_of(edge) } }
     }
 
-    /// Whether the thread has stayed in this activation.
+    /// Whether the thread is still in this activation.
     pub(super) fn lasts(&self, shared: &Shared, record: ThreadRecord) -> bool {
         if top_of(record).is_none_or(|top| top < self.at) {
             return false;
@@ -43,12 +43,12 @@ impl Activation {
         now.sp == self.sp && now.edge == self.edge && now.entered == self.entered
     }
 
-    /// The first block of the activation's calls, 0 for none.
+    /// The first block of the activation's calls; 0 if it has made none.
     pub(super) fn first_block(&self, shared: &Shared) -> u32 {
         shared.first_block(self.edge)
     }
 
-    /// Changes the first block of the activation's calls; 0 changes nothing.
+    /// Changes the first block of the activation's calls. `first` = 0 changes nothing.
     ///
     /// # Safety
     /// `first` must be the block that was there before, or a block that was taken from the arena
@@ -62,7 +62,7 @@ impl Activation {
     }
 }
 
-/// The functions that a thread is in, innermost first, as far as they are looked at.
+/// The functions that a thread is in, innermost first. Only a limited number is looked at.
 pub(super) fn activations(shared: &Shared, record: ThreadRecord) -> Vec<Activation> {
     let Some(top) = top_of(record) else { return Vec::new() };
     let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed) as usize;
@@ -71,7 +71,7 @@ pub(super) fn activations(shared: &Shared, record: ThreadRecord) -> Vec<Activati
     all.filter(|activation| !activation.edge.is_null()).collect()
 }
 
-/// Counts of calls of each edge below a caller.
+/// Numbers of calls of each edge below a caller, at one moment.
 pub(super) struct Calls {
     edges: Vec<Edge>,
 }
@@ -86,16 +86,15 @@ struct Edge {
 
 /// Calls between two samples.
 pub(super) struct CallsBetween {
-    /// By the caller itself.
+    /// Calls that the caller itself made.
     pub(super) direct: u32,
-    /// By the caller and everything below it.
+    /// Calls that the caller and everything below it made.
     pub(super) all: u32,
     /// The functions at the two ends of the edge that was called most.
     pub(super) busiest: (u32, u32),
 }
 
-/// Counts the calls below a caller, from its first block on; `None` where there are too many
-/// blocks.
+/// Counts the calls below a caller, from its first block on; `None` if there are too many blocks.
 pub(super) fn count_calls(shared: &Shared, caller: &Activation, first: u32) -> Option<Calls> {
     let mut edges = Vec::new();
     let mut chains = vec![(first, shared.key_of(caller.edge), true)];
@@ -121,7 +120,7 @@ pub(super) fn count_calls(shared: &Shared, caller: &Activation, first: u32) -> O
 }
 
 impl Calls {
-    /// Calls since `before`; `None` when there are new paths, or nothing was called.
+    /// Calls since `before`; `None` if there are new paths, or if nothing was called.
     pub(super) fn since(&self, before: &Self) -> Option<CallsBetween> {
         if self.edges.len() != before.edges.len() {
             return None;

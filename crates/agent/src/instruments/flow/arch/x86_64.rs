@@ -1,4 +1,5 @@
-//! The fast paths of `flow` for x86-64: alone, and on top of those of `calls` for either clock.
+//! The fast paths of `flow` for x86-64: for `flow` alone, and combined with those of `calls` for
+//! either clock.
 //!
 //! The calling convention of the runtime and the fast paths of `calls` are described in
 //! [`calls`](crate::instruments::calls::arch::x86_64::hooks). An event is 16 bytes (see
@@ -22,7 +23,8 @@ use crate::instruments::calls::arch::x86_64::hooks::{
 // bytes, and the upper half of a client identifier begins behind all bits of `WHAT`.
 const _: () = assert!(flow::BYTES == 16 && flow::SP + 4 == flow::BYTES && flow::KIND == 3 << 30);
 
-/// Puts the place of the next event into `r11`, or jumps to 19 where there is none. Uses `rax`.
+/// Puts the address of the next event into `r11`, or jumps to the label 19 if there is no room.
+/// Uses `rax`.
 macro_rules! place_at_enter {
     () => {
         concat!(
@@ -35,7 +37,7 @@ macro_rules! place_at_enter {
     };
 }
 
-/// Counterpart with `r8`.
+/// Like `place_at_enter`, but uses `r8`.
 macro_rules! place_at_leave {
     () => {
         concat!(
@@ -48,28 +50,28 @@ macro_rules! place_at_leave {
     };
 }
 
-/// Publishes the event after its place has been filled.
+/// Publishes the event. To be used after all of its fields were written.
 macro_rules! publish {
     () => {
         concat!("mov r11, [r10 + {flow_chunk}]\n", "add dword ptr [r11 + {used}], {event_bytes}\n",)
     };
 }
 
-/// Writes the function and its stack pointer at enter, and publishes.
+/// Writes the function and the stack pointer of an enter event, and publishes the event.
 macro_rules! name_at_enter {
     () => {
         concat!("mov [r11 + {what}], r14d\n", "mov [r11 + {sp}], r15d\n", publish!(),)
     };
 }
 
-/// Counterpart at leave and tail call, whose kinds differ.
+/// Like `name_at_enter`, for leave and tail call events, which are of different kinds.
 macro_rules! name_at_leave {
     ($kind:literal) => {
         concat!("or edi, ", $kind, "\n", "mov [r11 + {what}], edi\n", "mov [r11 + {sp}], esi\n", publish!(),)
     };
 }
 
-/// Writes the time, by reading the clock.
+/// Writes the time of the event, read from the time stamp counter.
 macro_rules! time_at_enter {
     () => {
         concat!("push rdx\n", "rdtsc\n", "mov [r11 + {ticks}], eax\n", "mov [r11 + {ticks} + 4], edx\n", "pop rdx\n",)
@@ -97,7 +99,8 @@ macro_rules! enter_slow_both {
     };
 }
 
-/// Functions whose arguments are wanted have the sign bit set and branch to another path at once.
+/// Begins an enter hook. Functions whose arguments are recorded have the sign bit set, and branch
+/// to another path at once.
 macro_rules! part_at_enter {
     () => {
         "test r14d, r14d\njs 18f\n"
@@ -110,7 +113,7 @@ macro_rules! part_at_leave {
     };
 }
 
-/// Stores a pair of registers where the client identifier's bit says so.
+/// Stores a pair of registers if the bit for it is set in the client identifier.
 macro_rules! store_pair {
     ($bit:literal, $else:literal, $store:literal) => {
         concat!("bt r14, ", $bit, "\n", "jnc ", $else, "\n", $store, "add r11, 16\n",)
@@ -164,7 +167,7 @@ macro_rules! enter_registers {
     };
 }
 
-/// Counterpart at leave: the event, `rax` and the lower half of `xmm0`.
+/// Like `enter_registers`, for a leave hook: writes the event, `rax`, and the lower half of `xmm0`.
 macro_rules! leave_registers {
     () => {
         concat!(
@@ -194,7 +197,7 @@ macro_rules! leave_registers {
     };
 }
 
-/// Path for everything else: saves all registers, and passes their address.
+/// Path for all other functions with arguments: saves all registers, and passes their address.
 macro_rules! enter_values {
     ($label:literal) => {
         enter_slow_after!($label, "mov edi, r14d\nmov rsi, r15\nmov rdx, rsp\n", "{values_enter}")
@@ -207,7 +210,7 @@ macro_rules! leave_values {
     };
 }
 
-/// `flow` alone, leave or tail call.
+/// Leave or tail call hook of `flow` alone.
 macro_rules! leave_alone {
     ($kind:literal, $slow:literal, $registers:expr, $label:literal, $values:literal) => {
         concat!(
@@ -224,7 +227,7 @@ macro_rules! leave_alone {
     };
 }
 
-/// With `calls:clock=sampled`; `$mark` is done to the frame before it is popped.
+/// Leave or tail call hook with `calls:clock=sampled`. Does `$mark` to the frame before popping it.
 macro_rules! leave_sampled {
     ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(
@@ -246,7 +249,8 @@ macro_rules! leave_sampled {
     };
 }
 
-/// With `calls:clock=tsc`: one reading of the clock for both, kept in the thread's record.
+/// Leave or tail call hook with `calls:clock=tsc`. Reads the clock once for both instruments, and
+/// keeps the time in the thread's record.
 macro_rules! leave_tsc {
     ($kind:literal, $mark:literal, $slow:literal, $values:literal) => {
         concat!(

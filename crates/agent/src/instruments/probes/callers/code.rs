@@ -1,4 +1,5 @@
-//! Inserted code that distinguishes the callers of a method, and the functions that it calls.
+//! Inserted code that distinguishes the callers of a method, and the functions that this code
+//! calls.
 //!
 //! The functions are called like those of [`code`](super::super::code), and the same rules apply.
 //! The first receives the frame of the probed method and finds the record of its callers. The
@@ -25,7 +26,7 @@ const ENTER: &[u8] = &[0, 2, I8, UINT, UINT];
 /// Signature of [`leave`] and [`fail`]. In: the method, the time and the record.
 const LEAVE: &[u8] = &[0, 3, VOID, UINT, I8, UINT];
 
-/// Tokens of the signatures in a module.
+/// Tokens of the functions' signatures in a module.
 #[derive(Clone, Copy)]
 pub(in crate::instruments::probes) struct CallerSignatures {
     find: Token,
@@ -88,8 +89,8 @@ unsafe fn end(method: *const CalledMethod, began: u64, record: usize, has_failed
     }
 }
 
-/// The code that finds the record, for the method's entry, and the local variable that holds the
-/// record from then on.
+/// The code for the method's entry that finds the record of the callers, and the local variable
+/// that holds the record from then on.
 pub(in crate::instruments::probes) fn keep_record(
     edits: &mut Edits,
     (method, signatures): (&'static CalledMethod, CallerSignatures),
@@ -99,7 +100,7 @@ pub(in crate::instruments::probes) fn keep_record(
     (code.call(Opcode::Calli, signatures.find.as_raw(), 2, 1).store(record), record)
 }
 
-/// The edits that count a method's calls by callers.
+/// The edits that count a method's calls separately by callers.
 pub(in crate::instruments::probes) fn edits(called: (&'static CalledMethod, CallerSignatures)) -> Edits {
     let (method, signatures) = called;
     let mut edits = Edits::new();

@@ -4,7 +4,7 @@ use clrscope_agent_base::hooks::is_stopped;
 
 use super::{CalledMethod, Callers};
 
-/// Address of the record of the callers of the method with this frame; 0 where there is none.
+/// Address of the record for the callers of the method with this frame; 0 if there is none.
 pub(super) unsafe extern "C" fn find_from(method: *const CalledMethod, frame: usize, goes_on_at: usize) -> usize {
     if is_stopped() {
         return 0;

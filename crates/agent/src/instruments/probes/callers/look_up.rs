@@ -19,7 +19,7 @@ use crate::services::context::Context;
 /// Pause between two rounds of lookups.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The thread's state.
+/// The state of the thread that looks up addresses.
 pub(super) struct LookUp {
     info: ProfilerInfo,
     writer: &'static ProcessWriter,
@@ -51,13 +51,13 @@ impl LookUp {
         self.recorded
     }
 
-    /// Callers that no frame pointer leads to.
+    /// The known callers that no frame pointer leads to.
     #[inline]
     pub(super) fn hidden(&self) -> &HiddenReturns {
         &self.hidden
     }
 
-    /// Starts the thread.
+    /// Starts the thread that looks up addresses.
     pub(super) fn start(&'static self, records: &'static Records) {
         let Some(mut map) = self.map.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let started = OwnThread::start(&self.info, "clrscope-caller", move |thread| {
@@ -96,7 +96,7 @@ impl LookUp {
         records.is_done();
     }
 
-    /// Task of the helper thread that lets recording stop only when no record waits for lookup.
+    /// Task of the helper thread. It lets recording stop only when no record waits for lookup.
     pub(super) fn settle(&'static self, records: &'static Records) -> Box<dyn Task> {
         Box::new(Settle { look_up: self, records })
     }

@@ -1,4 +1,4 @@
-//! Callers of probed methods: calls, failures and times by call path, on request.
+//! Callers of probed methods: counts calls, failures and times by call path, on request.
 //!
 //! A probed method passes its frame. The frame pointers from there on lead to the wanted number of
 //! return addresses, which are hashed into one number. A call is added, without a lock, to the
@@ -47,8 +47,8 @@ static CURRENT: PublishedState<Callers> = PublishedState::nothing();
 /// Recordings of callers so far.
 static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 
-/// A method whose callers are recorded. Code contains its address, so it is made once and never
-/// freed.
+/// A method whose callers are recorded. Inserted code contains the address of this value, so it is
+/// created once and never freed.
 pub(super) struct CalledMethod {
     pub(super) number: u32,
     pub(super) lanes: MethodLanes,
@@ -57,7 +57,7 @@ pub(super) struct CalledMethod {
     recording: u64,
 }
 
-/// The callers of a recording.
+/// Records the callers of probed methods in one recording.
 pub(super) struct Callers {
     /// Distinguishes the recording from others of the process.
     recording: u64,
@@ -73,7 +73,8 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// Publishes the callers of a recording, with `frames` callers of each call.
+    /// Makes this recording the current one for the code of methods. `frames` is the number of
+    /// callers that are kept of each call.
     ///
     /// # Errors
     /// A sentence for the user, when a file could not be made.
@@ -90,7 +91,7 @@ impl Callers {
         }))
     }
 
-    /// A method whose callers are recorded under this number.
+    /// Creates the data of a method whose callers are recorded under this number.
     pub(super) fn method(&self, number: u32, lanes: MethodLanes) -> &'static CalledMethod {
         Box::leak(Box::new(CalledMethod { number, lanes, recording: self.recording }))
     }
@@ -174,12 +175,12 @@ impl Callers {
         is_known().or_else(begin).map(|cell| cell.address())
     }
 
-    /// Code has been unloaded; other code may get its addresses.
+    /// To be called when code has been unloaded, as other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The recording begins: addresses are looked up from now on.
+    /// To be called when the recording begins: addresses are looked up from now on.
     pub(super) fn begins(&'static self) {
         self.look_up.start(&self.records);
     }
@@ -189,13 +190,14 @@ impl Callers {
         vec![self.records.task(), self.look_up.recorded().task(), self.look_up.settle(&self.records)]
     }
 
-    /// The recording is over: active calls add to private memory of the process.
+    /// To be called when the recording is over. Calls that have not ended then add to private
+    /// memory of the process.
     pub(super) fn outlive_recording(&self) {
         CURRENT.withdraw();
         self.records.outlive_recording();
     }
 
-    /// In a forked child: lets go of all mappings. Async-signal-safe.
+    /// In a forked child: releases all mappings. Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         CURRENT.withdraw();
         self.records.detach_in_child();

@@ -1,19 +1,19 @@
 //! The path to a call: the return addresses on the stack of the calling thread, from the frame of a
-//! probed method on.
+//! probed method outwards.
 
 use clr_profiler::internals::{CurrentStack, NativeFrame, hidden_returns};
 use clrscope_agent_stacks::stacks::hidden_returns::HiddenReturns;
 use clrscope_agent_stacks::stacks::mix_address;
 
-/// Most callers that are kept.
+/// Most callers that are kept of a call.
 pub(super) const MOST_FRAMES: usize = 32;
 
-/// A call of a probed method, as it stands on the stack.
+/// A call of a probed method on the stack of the calling thread.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) stack: CurrentStack,
-    /// The method's frame pointer. It points to the caller's frame pointer, and the return address
-    /// into the caller follows.
+    /// The method's frame pointer. It points to the saved frame pointer of the caller, which is
+    /// followed by the return address into the caller.
     pub(super) frame: usize,
     /// Address at which the method itself continues.
     pub(super) goes_on_at: usize,
@@ -32,9 +32,9 @@ impl Call {
         })
     }
 
-    /// Return addresses into the callers, including callers that no frame pointer leads to. These
-    /// are behind callers whose bit is set in `gaps`, or behind one another. The walk ends where
-    /// hidden callers can't be found.
+    /// Return addresses into the callers, including hidden callers: those that no frame pointer
+    /// leads to. A hidden caller follows a caller whose bit is set in `gaps`, or another hidden
+    /// one. The walk ends where a hidden caller can't be found.
     pub(super) fn all_callers(self, gaps: u32, known: &HiddenReturns) -> impl Iterator<Item = usize> {
         let (mut frame, mut nth, mut skipped) = (self.frame, 0_u32, 0_u32);
         let mut hidden = Some(self.hidden_at(0, known));
@@ -57,8 +57,8 @@ impl Call {
         })
     }
 
-    /// Number for all callers of a path. `path` is the number for the callers that frame pointers
-    /// lead to; the hidden callers distinguish paths with the same number.
+    /// A hash of all callers of a path. `path` is the hash of the callers that frame pointers lead
+    /// to. Adding the hidden callers distinguishes paths that have the same `path`.
     #[inline]
     pub(super) fn whole_path(self, path: u64, gaps: u32, known: &HiddenReturns) -> u64 {
         let (mut frame, mut mixed) = (self.frame, !path);
@@ -80,8 +80,9 @@ impl Call {
         all.map(|(_, address, takes_place)| (address, takes_place))
     }
 
-    /// Number for the method's code and at most `most` of its callers. It does not depend on the
-    /// address of the stack. `first` distinguishes paths from before and after an unload of code.
+    /// A hash of the method's code and at most `most` of its callers. It does not depend on the
+    /// address of the stack. `first` is the start value, which makes paths differ before and after
+    /// an unload of code.
     #[inline]
     pub(super) fn path(self, most: usize, first: u64) -> u64 {
         self.callers().take(most).fold(mix_address(first, self.goes_on_at), mix_address)

@@ -20,7 +20,7 @@ const AHEAD: usize = 1 << 20;
 /// Most records whose addresses wait for lookup: the new records of some milliseconds.
 const MOST_WAITING: usize = 2048;
 
-/// The records.
+/// The records of callers in one recording.
 pub(super) struct Records {
     store: EventStore,
     /// Held while a record is begun, and while the waiting records are taken; never while the
@@ -43,7 +43,7 @@ pub(super) struct Way<A> {
     pub(super) addresses: A,
     /// Number of callers that are kept.
     pub(super) frames: usize,
-    /// Whether the addresses include callers that no frame pointer leads to.
+    /// Whether the addresses include hidden callers, which no frame pointer leads to.
     pub(super) is_whole: bool,
 }
 
@@ -52,9 +52,9 @@ pub(super) struct Way<A> {
 pub(super) struct Waiting {
     pub(super) cell: CallerCell,
     pub(super) time_ns: u64,
-    /// Whether there are callers further out.
+    /// Whether there are more callers, further out.
     pub(super) is_cut: bool,
-    /// Whether the addresses include callers that no frame pointer leads to.
+    /// Whether the addresses include hidden callers, which no frame pointer leads to.
     pub(super) is_whole: bool,
     /// Number of callers that are kept.
     pub(super) frames: usize,
@@ -94,7 +94,7 @@ impl Records {
         Ok(Self { store, new: Mutex::new(New { chunk: None, waiting, under_way: false }) })
     }
 
-    /// An empty list for waiting records, which never has to grow.
+    /// An empty list for waiting records, with enough capacity that it never has to grow.
     pub(super) fn room_for_waiting() -> Vec<Waiting> {
         Vec::with_capacity(MOST_WAITING)
     }
@@ -103,8 +103,8 @@ impl Records {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a record, whose addresses are looked up soon. `None` where there is no room, or
-    /// `insert` finds no place. For hooks.
+    /// Begins a record, whose addresses are looked up soon. `None` if there is no room, or if
+    /// `insert` finds no place for it. Safe in a hook.
     pub(super) fn begin(
         &self,
         record: &ProbeCaller,
@@ -135,12 +135,12 @@ impl Records {
         new.under_way = true;
     }
 
-    /// The records that were taken are looked up.
+    /// To be called when the records that [`swap_waiting`](Self::swap_waiting) took are looked up.
     pub(super) fn is_done(&self) {
         self.lock().under_way = false;
     }
 
-    /// Whether no record waits.
+    /// Whether no record waits for its addresses to be looked up.
     pub(super) fn is_settled(&self) -> bool {
         let new = self.lock();
         new.waiting.is_empty() && !new.under_way
@@ -151,14 +151,16 @@ impl Records {
         Box::new(KeepAhead(self))
     }
 
-    /// Active calls add to private memory of the process from now on.
+    /// To be called when the recording is over. Calls that have not ended then add to private
+    /// memory of the process.
     pub(super) fn outlive_recording(&self) {
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
         // here.
         unsafe { self.store.segment().outlive_recording() };
     }
 
-    /// In a forked child: the child's calls add to private memory from now on. Async-signal-safe.
+    /// In a forked child: makes the child's calls add to private memory instead of the recording.
+    /// Async-signal-safe.
     pub(super) fn detach_in_child(&self) {
         self.store.segment().detach_in_child();
     }

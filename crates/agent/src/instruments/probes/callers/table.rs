@@ -1,5 +1,5 @@
-//! The table in which calls find the record of their thread and path, without a lock and without
-//! heap memory.
+//! The table in which a call finds the record for its thread and path. The search needs no lock and
+//! no heap memory.
 //!
 //! The table uses open addressing, in pages that the system backs when they are touched. An entry
 //! is the address of a record, with a few bits of its key's hash in the upper bits; the record
@@ -15,7 +15,7 @@ use clrscope_agent_stacks::stacks::mix_address;
 
 /// Places of the table. A power of two.
 const PLACES: usize = 1 << 20;
-/// Most records: half as many as places, so that searches are short.
+/// Most records in the table. This is half the number of places, so that searches are short.
 pub(super) const MOST_RECORDS: usize = PLACES / 2;
 /// Most places that are searched for one record.
 const STEPS: usize = 64;
@@ -26,10 +26,10 @@ const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 /// The places, which the next recording of the process reuses.
 static WORDS: OnceLock<Box<[AtomicU64]>> = OnceLock::new();
 
-/// The table.
+/// The table of records.
 pub(super) struct Table(&'static [AtomicU64]);
 
-/// Owner of a record: the thread, and its path.
+/// Identifies a record by its thread and its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     /// Serial number of the thread.
@@ -53,7 +53,7 @@ impl Table {
         Self(words)
     }
 
-    /// The record of a key.
+    /// The record with this key, if there is one.
     #[inline]
     pub(super) fn find(&self, key: Key) -> Option<CallerCell> {
         let hash = key.hash();
@@ -73,7 +73,8 @@ impl Table {
         None
     }
 
-    /// Inserts the record of a key; returns whether there was a place. For one thread at a time.
+    /// Inserts the record with this key. Returns whether there was a place. Only one thread at a
+    /// time may call this.
     pub(super) fn insert(&self, key: Key, cell: CallerCell) -> bool {
         let (hash, address) = (key.hash(), cell.address() as u64);
         let free = self.places(hash).find(|place| place.load(Ordering::Relaxed) == 0).filter(|_| address <= ADDRESS);

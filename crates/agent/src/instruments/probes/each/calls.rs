@@ -1,4 +1,5 @@
-//! Ring of the calls of probed methods: a record when a call begins, and one when it ends.
+//! Ring of the calls of probed methods. It gets a record when a call begins, and another when the
+//! call ends.
 //!
 //! A call may still be active when the recording is over, and may end during a later recording of
 //! the process. So each method has the number of the recording that it was made for, and writes to
@@ -29,7 +30,7 @@ static RECORDINGS: AtomicU64 = AtomicU64::new(0);
 pub(in crate::instruments::probes) struct Calls {
     ring: EventRing,
     pub(super) types_only: bool,
-    /// Distinguishes the recording from others of the process.
+    /// Number that distinguishes the recording from others of the process.
     pub(super) recording: u64,
 }
 
@@ -50,7 +51,7 @@ impl Calls {
         Ok(CALLS.publish(Self { ring, types_only, recording }))
     }
 
-    /// The ring.
+    /// The ring that holds the calls.
     pub(in crate::instruments::probes) fn ring(&self) -> &EventRing {
         &self.ring
     }
@@ -67,8 +68,8 @@ impl Calls {
         CALLS.get().filter(|current| current.recording == recording)
     }
 
-    /// Appends the begin of a call with the values that `fill` writes, and returns its time. For
-    /// hooks.
+    /// Appends the begin of a call, with the values that `fill` writes. Returns the time of the
+    /// begin. Safe in a hook.
     pub(super) fn begin(&self, method: u32, fill: Option<impl FnOnce(&mut [u8]) -> usize>) -> Option<u64> {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let record = threads::current()?;
@@ -87,8 +88,8 @@ impl Calls {
         Some(now)
     }
 
-    /// Appends the end of a call that began at that time, with the values that `fill` writes. For
-    /// hooks.
+    /// Appends the end of a call that began at the time `began`, with the values that `fill`
+    /// writes. Safe in a hook.
     pub(super) fn end(&self, what: u32, now: u64, began: u64, fill: Option<impl FnOnce(&mut [u8]) -> usize>) {
         let most = fill.as_ref().map_or(0, |_| MOST_VALUES);
         let before = probe_calls::before_values(what);
@@ -106,13 +107,14 @@ impl Calls {
         publish(chunk, all, all);
     }
 
-    /// In a forked child: lets go of all mappings. Async-signal-safe.
+    /// In a forked child: releases all mappings. Async-signal-safe.
     pub(in crate::instruments::probes) fn detach_in_child(&self) {
         CALLS.withdraw();
         self.ring.store().segment().detach_in_child();
     }
 
-    /// The recording is over: calls that are about to write use private memory of the process.
+    /// To be called when the recording is over. Calls that are about to write then use private
+    /// memory of the process.
     pub(in crate::instruments::probes) fn outlive_recording(&self) {
         CALLS.withdraw();
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads

@@ -1,4 +1,4 @@
-//! Inserted code that reports each call of a method, and the functions that it calls.
+//! Inserted code that reports each call of a method, and the functions that this code calls.
 //!
 //! The functions are called like those of [`code`](super::super::code), and the same rules apply.
 //! Like the hooks of `flow` they write a record, and read values while no collection can begin on
@@ -30,7 +30,7 @@ const POINTER: [u8; 2] = [BY_REF, U1];
 const FEW_PARAMETERS: usize = 4;
 const FEW_AGAIN: usize = 3;
 
-/// Tokens, in a module, of the signatures of the functions that receive a call.
+/// Tokens of the functions' signatures in a module.
 #[derive(Clone, Copy)]
 pub(in crate::instruments::probes) struct EachSignatures {
     enter: Token,
@@ -218,7 +218,7 @@ unsafe fn ended(
     });
 }
 
-/// The edits that report a method's calls.
+/// The edits that make a method report its calls.
 pub(in crate::instruments::probes) fn edits(
     watched: &'static WatchedMethod,
     signatures: EachSignatures,

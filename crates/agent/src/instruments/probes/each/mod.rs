@@ -1,10 +1,11 @@
-//! Each call of probed methods, with arguments and results where they are wanted.
+//! Records each call of probed methods, with arguments and results if requested.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`code`] | the inserted code that reports a call, and the functions that it calls |
 //! | [`calls`] | the ring of calls, and the code that writes them |
-//! | [`pending`] | types that calls have met, whose shapes are found while the program runs |
+//! | [`pending`] | types of values in calls, whose memory layouts are found while the program runs
+//! |
 
 mod calls;
 mod code;
@@ -29,15 +30,15 @@ pub(super) use calls::Calls;
 pub(super) use code::{EachSignatures, edits};
 pub(super) use pending::LookIntoTypes;
 
-/// Recording of each call.
+/// Records each call of probed methods.
 pub(super) struct EachCall {
     pub(super) calls: &'static Calls,
-    /// Types of the program, where values are wanted.
+    /// Types of the program; `None` if values are not recorded.
     pub(super) types: Option<&'static Types>,
 }
 
 impl EachCall {
-    /// Makes the ring, and the dictionary of types where values are wanted.
+    /// Makes the ring, and if values are recorded the dictionary of types.
     ///
     /// # Errors
     /// A sentence for the user, when a file could not be made.
@@ -53,8 +54,8 @@ impl EachCall {
         Ok(Self { calls: Calls::publish(context, each.last, types_only)?, types })
     }
 
-    /// Makes a method whose calls are recorded under this number. `typed` are the types of its
-    /// values that stand for others, with their tokens.
+    /// Creates the data of a method whose calls are recorded under this number. `typed` has the
+    /// types of its values that contain type parameters, with their tokens.
     pub(super) fn method(&self, number: u32, lanes: MethodLanes, typed: Vec<(Type, Token)>) -> &'static WatchedMethod {
         let (takes_values, handing, plan) = (self.types.is_some(), OnceLock::new(), OnceLock::new());
         // The method's code contains this address, and may be called for ever.
@@ -62,9 +63,9 @@ impl EachCall {
         Box::leak(Box::new(WatchedMethod { number, lanes, recording, takes_values, typed, handing, plan }))
     }
 
-    /// Tokens of the types of a method's values that stand for other types. Values of these types
-    /// are passed with the actual type. Values are unknown where the runtime returns no token for
-    /// their type.
+    /// Tokens of those types of a method's values that contain type parameters. Values of these
+    /// types are passed together with the actual type. Types for which the runtime returns no token
+    /// are left out; their values remain unknown.
     pub(super) fn type_tokens(
         &self,
         info: &ProfilerInfo,
@@ -79,8 +80,8 @@ impl EachCall {
     }
 }
 
-/// A method whose every call is recorded. Code contains its address, so it is made once and never
-/// freed.
+/// A method whose every call is recorded. Inserted code contains the address of this value, so it
+/// is created once and never freed.
 pub(super) struct WatchedMethod {
     number: u32,
     lanes: MethodLanes,
@@ -98,7 +99,7 @@ pub(super) struct WatchedMethod {
 }
 
 impl WatchedMethod {
-    /// A function of the method is about to be compiled.
+    /// To be called when a function of the method is about to be compiled.
     pub(super) fn compiles(&self, types: &Types, function: FunctionId) {
         self.plan.get_or_init(|| probed::prepare(types, function, self.number));
         if !self.typed.is_empty() {

@@ -1,4 +1,4 @@
-//! Types that calls have met and whose shapes have not been found yet.
+//! Finds the shapes (memory layouts) of types that were unknown when calls had values of them.
 //!
 //! In a program that keeps compiling methods, shapes are found during compilations. A program that
 //! the agent was attached to may compile nothing for hours, so here a thread of the agent's own
@@ -16,7 +16,7 @@ use clrscope_agent_values::types::loading::on_own_thread;
 /// Rounds of the helper thread between two searches: about half a second.
 const ROUNDS: u32 = 25;
 
-/// The helper thread's part.
+/// The task of the helper thread that starts this work.
 pub(in crate::instruments::probes) struct LookIntoTypes {
     info: ProfilerInfo,
     types: &'static Types,

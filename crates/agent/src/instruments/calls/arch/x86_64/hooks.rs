@@ -37,7 +37,7 @@ const _: () = assert!(
         && 2 * block::CHILDREN <= block::TICKS
 );
 
-/// Constants of the map of edges.
+/// Constants of the map of edges, for assembly.
 pub(crate) mod map {
     use std::mem::offset_of;
 
@@ -49,8 +49,8 @@ pub(crate) mod map {
     pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 }
 
-/// `global_asm!` with the offsets that the fast paths of `calls` use: in the thread's record, in a
-/// frame, in a block of edges.
+/// Wraps `global_asm!`, and passes the offsets that the fast paths of `calls` use: in the thread's
+/// record, in a frame, and in a block of edges.
 macro_rules! calls_asm {
     ($($assembly:tt)*) => {
         std::arch::global_asm!(
@@ -81,8 +81,8 @@ macro_rules! calls_asm {
     };
 }
 
-/// Counts the call and pushes the frame, for each of the five slots that an edge can have in its
-/// block.
+/// Counts the call and pushes the frame. There is code for each of the five slots that an edge can
+/// have in its block.
 macro_rules! push_edge {
     ($label:literal, $slot:literal) => {
         concat!(
@@ -191,7 +191,7 @@ macro_rules! find_mapped_edge {
     };
 }
 
-/// Slow path of an enter hook: an overflowed count.
+/// Slow path of an enter hook if the count has overflowed.
 macro_rules! carry_slow {
     () => {
         concat!(
@@ -206,7 +206,7 @@ macro_rules! carry_slow {
     };
 }
 
-/// Slow path of an enter hook: everything else.
+/// Slow path of an enter hook in all other cases.
 macro_rules! enter_slow {
     () => {
         concat!(
@@ -224,7 +224,7 @@ macro_rules! enter_slow {
     };
 }
 
-/// Loads the thread's record into `r10`, or exits where there is none. May use `r11`.
+/// Loads the thread's record into `r10`, or exits if there is none. May use `r11`.
 macro_rules! load_record {
     ($none:literal) => {
         concat!(
@@ -237,7 +237,7 @@ macro_rules! load_record {
     };
 }
 
-/// Loads the thread's record and its frame on top.
+/// Loads the thread's record and the frame on top of its shadow stack.
 macro_rules! load_top {
     ($none:literal) => {
         concat!(load_record!($none), "mov r11, [r10 + {top}]\n",)
@@ -266,7 +266,8 @@ macro_rules! charge_at_enter {
     };
 }
 
-/// Counterpart at leave, which uses the free registers `r8`, `r9` and `rsi` to preserve the result.
+/// Like `charge_at_enter`, for a leave hook. Uses the free registers `r8`, `r9` and `rsi` to
+/// preserve the result.
 macro_rules! charge_at_leave {
     () => {
         concat!(
@@ -288,8 +289,8 @@ macro_rules! charge_at_leave {
     };
 }
 
-/// [`charge_at_enter`] with `rdx` preserved; does nothing while this thread's clock is switched
-/// off.
+/// Like [`charge_at_enter`], but preserves `rdx`. Does nothing while this thread's clock is
+/// switched off.
 macro_rules! charge_at_enter_unless_off {
     () => {
         concat!(
@@ -303,7 +304,7 @@ macro_rules! charge_at_enter_unless_off {
     };
 }
 
-/// Counterpart for [`charge_at_leave`].
+/// Like [`charge_at_leave`], but does nothing while this thread's clock is switched off.
 macro_rules! charge_at_leave_unless_off {
     () => {
         concat!("cmp dword ptr [r10 + {clock_off}], 0\n", "jne 11f\n", charge_at_leave!(), "11:\n",)

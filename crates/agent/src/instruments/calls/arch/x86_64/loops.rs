@@ -1,4 +1,4 @@
-//! The loops that [`calibrate`](super::super::super::calibrate) measures hooks in.
+//! The loops in which [`calibrate`](super::super::super::calibrate) measures hooks.
 
 use std::arch::global_asm;
 

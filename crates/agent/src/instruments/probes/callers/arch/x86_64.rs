@@ -7,8 +7,8 @@ use std::arch::naked_asm;
 use super::super::find::find_from;
 use crate::instruments::probes::callers::CalledMethod;
 
-/// A probed method is called. Passes the frame pointer and the address at which the method
-/// continues as second and third argument.
+/// Called by a probed method at its beginning. Passes on the frame pointer, and the address at
+/// which the method continues, as second and third argument.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn find(method: *const CalledMethod) -> usize {
     naked_asm!("mov rsi, rbp", "mov rdx, [rsp]", "jmp {target}", target = sym find_from)
