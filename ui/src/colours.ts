@@ -80,6 +80,7 @@ export const KINDS_OF_WORK: Record<string, Shade> = {
 /** Colours of what threads are about, by the names of the kinds of work and of the states. */
 export const STATES: ({ names: string[] } & Shade)[] = [
   ...KINDS_OF_CODE.filter((kind) => !kind.names.includes("waiting")),
+  { names: ["locks"], ...KINDS_OF_WORK.locks },
   ...Object.entries(STATES_OF_TIME)
     .filter(([name]) => name !== "unknown" && name !== "task")
     .map(([name, shade]) => ({ names: [name], ...shade, label: name === "waiting" ? "waiting for tasks, events" : shade.label })),

@@ -533,7 +533,12 @@ fn perf_events_that_are_dear_give_way_to_timers_unless_they_were_asked_for() {
         }
         let (found, why) = engine_at_end("cpu");
         assert_eq!(found, SamplingEngine::Timer, "{why}");
-        assert!(why.contains("thread switches a second of CPU time, perf events take several percent; engine=perf keeps them"), "{why}");
+        assert!(
+            why.contains(
+                "thread switches a second of CPU time, perf events take several percent; engine=perf keeps them"
+            ),
+            "{why}"
+        );
     });
 }
 
