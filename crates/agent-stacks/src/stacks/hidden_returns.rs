@@ -240,7 +240,7 @@ impl HiddenReturns {
         self.entry(address).is_none_or(|entry| matches!(told(entry), CallerReturn::Seen(_)))
     }
 
-    /// Whether there are open questions for [`settle`](Self::settle).
+    /// Whether there are open questions, which a later look may answer.
     pub fn has_doubts(&self) -> bool {
         !self.doubts().is_empty()
     }
