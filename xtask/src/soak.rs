@@ -53,7 +53,8 @@ triage: the first look at 36 programs; two of them may be named wrongly (some te
 else that runs)
 periods: a recording of each second for 1,440 seconds unless given, a day of minutes; counts add up, nothing grows
 watch: two long programs and 200 short ones in 3,600 seconds unless given; each throw is recorded once, nothing grows
-fleet: a data set of 1,000 recordings unless given, made from a few real ones; bytes of each, and queries in two engines
+fleet: a data set of 1,000 recordings unless given, made from a few real ones; bytes of each, and queries in DuckDB,
+ClickHouse and Spark, which must agree (needs python3 with pip, and Java 17 or later)
 dist: what is published is packed twice to the same bytes, installed, and tried in a root of Debian 11 (as root, with debootstrap)
 musl: what `dist` has built is tried in a root with musl (as root)",
         Soak::all().map(Soak::name).collect::<Vec<_>>().join(", ")

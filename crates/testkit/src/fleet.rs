@@ -1,6 +1,7 @@
-//! The queries of `docs/fleet.md`, and the engines that answer them: DuckDB, and ClickHouse within
-//! Python.
+//! The queries of `docs/fleet.md`, and the engines that answer them: DuckDB, ClickHouse within
+//! Python, and Spark.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +14,8 @@ pub enum FleetEngine {
     DuckDb,
     /// ClickHouse.
     ClickHouse,
+    /// Spark in local cluster mode: a driver and two executors, each a process of its own.
+    Spark,
 }
 
 /// Runs statements, then queries; prints rows and seconds of each as JSON.
@@ -23,6 +26,8 @@ def rows(query):
     return [list(row) for row in db.execute(query).fetchall()]
 def do(statement):
     db.execute(statement)
+def finish():
+    pass
 ";
 
 /// The same. The package also wants libraries for tables of its own, which nothing here asks for.
@@ -39,6 +44,33 @@ def rows(query):
     return [[kind(value) for kind, value in zip(kinds, row)] for row in found['data']]
 def do(statement):
     db.query(statement)
+def finish():
+    pass
+";
+
+/// The same. Both executors must be there before the first query, and must have had work after the
+/// last one.
+const SPARK: &str = "
+import json, os, sys, time
+import pyspark
+own = os.path.abspath('spark')
+os.environ.update(SPARK_HOME=os.path.dirname(pyspark.__file__), SPARK_LOCAL_IP='127.0.0.1', SPARK_LOCAL_DIRS=own, SPARK_WORKER_DIR=own)
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master('local-cluster[2,1,1024]')
+for key, value in [('ui.enabled', 'false'), ('ui.showConsoleProgress', 'false'),
+                   ('scheduler.minRegisteredResourcesRatio', '1'), ('scheduler.maxRegisteredResourcesWaitingTime', '300s')]:
+    builder = builder.config('spark.' + key, value)
+db = builder.getOrCreate()
+def rows(query):
+    return [list(row) for row in db.sql(query).collect()]
+def do(statement):
+    db.sql(statement)
+def finish():
+    listed = db.sparkContext._jsc.sc().statusStore().executorList(False)
+    all = [listed.apply(at) for at in range(listed.size())]
+    tasks = [one.totalTasks() for one in all if one.id() != 'driver']
+    assert len(tasks) == 2 and min(tasks) > 0, f'tasks of each executor: {tasks}'
+    db.stop()
 ";
 
 const ASK: &str = "
@@ -50,12 +82,18 @@ for query in sys.argv[2 + statements:]:
     began = time.perf_counter()
     found = rows(query)
     answers.append({'rows': found, 'seconds': time.perf_counter() - began})
+finish()
 print(json.dumps(answers))
 ";
 
+/// The oldest Java with which Spark starts.
+const JAVA: u32 = 17;
+
 impl FleetEngine {
-    /// Both engines.
-    pub const ALL: [Self; 2] = [Self::DuckDb, Self::ClickHouse];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::DuckDb, Self::ClickHouse, Self::Spark];
+    /// Those that need nothing but Python, and seconds.
+    pub const SMALL: [Self; 2] = [Self::DuckDb, Self::ClickHouse];
 
     /// Name of the engine.
     #[must_use]
@@ -63,6 +101,7 @@ impl FleetEngine {
         match self {
             Self::DuckDb => "DuckDB",
             Self::ClickHouse => "ClickHouse",
+            Self::Spark => "Spark",
         }
     }
 
@@ -71,6 +110,7 @@ impl FleetEngine {
         match self {
             Self::DuckDb => "```sql duckdb\n",
             Self::ClickHouse => "```sql clickhouse\n",
+            Self::Spark => "```sql spark\n",
         }
     }
 
@@ -79,27 +119,63 @@ impl FleetEngine {
             Self::DuckDb => "duckdb==2.0.0",
             // The small build of the package `chdb`.
             Self::ClickHouse => "chdb-core-lite==26.5.0 --no-deps",
+            Self::Spark => "pyspark==4.3.0",
         }
+    }
+
+    const fn program(self) -> &'static str {
+        match self {
+            Self::DuckDb => DUCKDB,
+            Self::ClickHouse => CHDB,
+            Self::Spark => SPARK,
+        }
+    }
+
+    /// Installs its packages below `place`, once. Returns their folder.
+    ///
+    /// # Errors
+    /// What is missing here, in one line.
+    pub fn install(self, place: &Path) -> Result<PathBuf, String> {
+        if self == Self::Spark && java().is_none_or(|version| version < JAVA) {
+            let package = format!("openjdk-{JAVA}-jre-headless");
+            return Err(format!(
+                "Spark needs Java {JAVA} or later: apt-get install -y --no-install-recommends {package}"
+            ));
+        }
+        let missing = || format!("{} is missing: python3 -m pip can't install {} here", self.name(), self.package());
+        from_pypi(self.package(), place).ok_or_else(missing)
     }
 
     /// Runs the document's statements for this engine, then `queries`, in `folder`, which has the
     /// data set `fleet`. Packages are installed below `place`. Returns a JSON list with `rows` and
-    /// `seconds` of each query; `None` where the package is not available.
+    /// `seconds` of each query.
+    ///
+    /// # Errors
+    /// What is missing here, in one line.
     ///
     /// # Panics
     /// When Python fails.
-    #[must_use]
-    pub fn ask(self, document: &str, queries: &[String], folder: &Path, place: &Path) -> Option<String> {
-        let packages: PathBuf = from_pypi(self.package(), place)?;
+    pub fn ask(self, document: &str, queries: &[String], folder: &Path, place: &Path) -> Result<String, String> {
+        let packages = self.install(place)?;
         let block = document.split(self.mark()).nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
         let statements: Vec<&str> = block.split(";\n").filter(|statement| !statement.trim().is_empty()).collect();
-        let program = if self == Self::DuckDb { DUCKDB } else { CHDB }.to_owned() + ASK;
         let mut command = Command::new("python3");
-        command.arg("-c").arg(program).arg(statements.len().to_string()).args(statements).args(queries);
+        command.arg("-c").arg(self.program().to_owned() + ASK);
+        command.arg(statements.len().to_string()).args(statements).args(queries);
         let done = command.current_dir(folder).env("PYTHONPATH", packages).output().expect("Python is there");
         assert!(done.status.success(), "{}: {}", self.name(), String::from_utf8_lossy(&done.stderr));
-        Some(String::from_utf8_lossy(&done.stdout).into_owned())
+        // Java may have printed lines before.
+        let said = String::from_utf8_lossy(&done.stdout);
+        Ok(said.lines().last().unwrap_or_default().to_owned())
     }
+}
+
+/// The version of the Java that Spark finds.
+fn java() -> Option<u32> {
+    let own = env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin/java"));
+    let done = Command::new(own.unwrap_or_else(|| "java".into())).arg("-version").output().ok()?;
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    said.split('"').nth(1)?.split('.').next()?.parse().ok()
 }
 
 /// The queries of the document.
