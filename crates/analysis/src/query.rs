@@ -58,6 +58,10 @@ pub struct Query {
     pub symbols: Option<PathBuf>,
     /// Only objects of types that match one of these; none means all.
     pub types: Vec<Glob>,
+    /// Paths of a metric of objects end in the objects' types: each method calls the types of what
+    /// it allocated itself, as functions of the kind [`Type`](FunctionKind::Type), and has no own
+    /// amount. Only for views and exports of whole paths.
+    pub type_leaves: bool,
     /// Only these requests.
     pub requests: RequestFilter,
     /// Metric of paths; `None` for the first of [`METRICS`](crate::METRICS) that was recorded.

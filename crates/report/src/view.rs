@@ -156,10 +156,12 @@ impl View {
     }
 
     /// The request for text output: with the view's default limit where the request has none, and
-    /// without the smallest nodes of trees.
+    /// without the smallest nodes of trees. Paths of allocations end in types: JSON has no such
+    /// leaves, since methods would not have own amounts there any more.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
         let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };
+        request.query.type_leaves = true;
         if !request.follow && !request.files {
             request.query.limit = request.query.limit.or((self.text_rows)(&request));
         }

@@ -175,7 +175,7 @@ pub(super) fn totals([before, after]: &[Vec<Reading>; 2], merging: &Merging) -> 
 
 /// The query for all rows by a metric.
 pub(super) fn plain(query: &Query, metric: &'static Metric) -> Query {
-    Query { metric: Some(metric), limit: None, sort: None, per_thread: false, ..query.clone() }
+    Query { metric: Some(metric), limit: None, sort: None, per_thread: false, type_leaves: false, ..query.clone() }
 }
 
 /// Rows of a recording with their sums.
