@@ -8,6 +8,7 @@ export const KINDS_OF_CODE: { names: string[]; label: string; colour: string; ha
   { names: ["native"], label: "native", colour: "#dba3c6" },
   { names: ["kernel"], label: "kernel", colour: "#b9b9c4" },
   { names: ["waiting"], label: "waiting", colour: "#efe58a" },
+  { names: ["type"], label: "allocated type", colour: "#cdb48a" },
   { names: ["profiler", "unknown"], label: "unknown", colour: "#d6d6d6" },
   { names: ["cut"], label: "too small for this page", colour: "#f2f2f2" },
 ];
@@ -79,7 +80,7 @@ export const KINDS_OF_WORK: Record<string, Shade> = {
 
 /** Colours of what threads are about, by the names of the kinds of work and of the states. */
 export const STATES: ({ names: string[] } & Shade)[] = [
-  ...KINDS_OF_CODE.filter((kind) => !kind.names.includes("waiting")),
+  ...KINDS_OF_CODE.filter((kind) => !kind.names.some((name) => name === "waiting" || name === "type")),
   { names: ["locks"], ...KINDS_OF_WORK.locks },
   ...Object.entries(STATES_OF_TIME)
     .filter(([name]) => name !== "unknown" && name !== "task")

@@ -8,6 +8,7 @@ use clrscope_recording::model::{Function, FunctionKind, GC_NAME, JIT_NAME, Proce
 use rustc_hash::FxHashMap;
 
 use crate::function::FunctionRef;
+use crate::metric::Metric;
 use crate::query::Query;
 
 /// Index into the dense arrays of a process's functions.
@@ -48,7 +49,7 @@ impl Role {
     fn from_function(function: &Function) -> Self {
         match function.kind {
             FunctionKind::Managed => Self::Managed,
-            FunctionKind::Native | FunctionKind::Kernel | FunctionKind::Stub => Self::Unhooked,
+            FunctionKind::Native | FunctionKind::Kernel | FunctionKind::Stub | FunctionKind::Type => Self::Unhooked,
             FunctionKind::Suspended => Self::Suspended,
             FunctionKind::Runtime => match function.name.as_str() {
                 JIT_NAME => Self::Jit,
@@ -77,6 +78,17 @@ pub(crate) struct Catalog<'a> {
 impl<'a> Catalog<'a> {
     /// Gives each distinct function of `process` a slot.
     pub(crate) fn new(process: &'a Process) -> Self {
+        Self::of_functions(process, process.functions.iter().skip(1))
+    }
+
+    /// As [`new`](Self::new), for paths of a metric, which may end in types: these have slots
+    /// behind those of all functions.
+    pub(crate) fn of_paths(process: &'a Process, metric: &Metric) -> Self {
+        let types = if metric.type_leaves { process.type_functions() } else { &[] };
+        Self::of_functions(process, process.functions.iter().skip(1).chain(types))
+    }
+
+    fn of_functions(process: &'a Process, functions: impl Iterator<Item = &'a Function>) -> Self {
         let unknown = FunctionRef::new(process, None);
         let mut catalog = Self {
             slot_roles: vec![NO_FUNCTION],
@@ -86,7 +98,7 @@ impl<'a> Catalog<'a> {
             tail_recursive: vec![false],
         };
         let mut known = FxHashMap::default();
-        for function in process.functions.iter().skip(1) {
+        for function in functions {
             let named = FunctionRef::new(process, Some(function));
             let identity = (
                 (function.name.as_str(), function.signature.as_str(), function.token, function.kind, function.source),
@@ -155,9 +167,11 @@ impl<'a> Catalog<'a> {
         self.roles.get(slot as usize).copied().unwrap_or(Role::Unhooked)
     }
 
-    /// For each slot, whether a query's function and module filters keep the function.
+    /// For each slot, whether a query's function and module filters keep the function. They are not
+    /// about types.
     pub(crate) fn wanted(&self, query: &Query) -> Vec<bool> {
-        let wants = |f: &FunctionRef<'_>| query.wants_function(f.module(), f.function);
+        let is_type = |f: &FunctionRef<'_>| f.kind() == FunctionKind::Type;
+        let wants = |f: &FunctionRef<'_>| !is_type(f) && query.wants_function(f.module(), f.function);
         self.functions.iter().map(wants).collect()
     }
 }

@@ -29,6 +29,9 @@ pub struct Metric {
     pub second: Option<[&'static str; 2]>,
     /// Source of the values.
     pub source: Source,
+    /// Whether paths end in the types of the objects that their methods allocated:
+    /// [`Query::type_leaves`](crate::Query::type_leaves).
+    pub type_leaves: bool,
     /// Other instruments that record a metric of the same name. Their metric is shown if this
     /// instrument was not recorded.
     pub others: &'static [&'static str],
@@ -151,6 +154,7 @@ pub static WALL: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Calls(Column::Wall),
+    type_leaves: false,
     others: &[instrument::WALL],
 };
 
@@ -163,6 +167,7 @@ pub static CPU: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Calls(Column::Cpu),
+    type_leaves: false,
     others: &[instrument::CPU],
 };
 
@@ -176,6 +181,7 @@ pub static CALLS: Metric = Metric {
     exclusive: true,
     second: None,
     source: Source::Calls(Column::Calls),
+    type_leaves: false,
     others: &[],
 };
 

@@ -2,7 +2,7 @@
 
 use clrscope_recording::model::{Process, Recording};
 
-use crate::allocations::{BYTES, OBJECTS};
+use crate::allocations::{BYTES, OBJECTS, with_type_leaves};
 use crate::awaits::AWAITED;
 use crate::exceptions::EXCEPTIONS;
 use crate::metric::{CALLS, CPU, Column, Metric, Source, WALL};
@@ -88,6 +88,16 @@ impl Metric {
         let metric = Self::for_query(recording, query)?;
         metric.check(query, view)?;
         Ok(metric)
+    }
+
+    /// As [`of_view`](Self::of_view), for whole paths, which may end in types.
+    pub(crate) fn of_paths(
+        recording: &Recording,
+        query: &Query,
+        view: &'static str,
+    ) -> Result<&'static Self, QueryProblem> {
+        let metric = Self::of_view(recording, query, view)?;
+        Ok(if query.type_leaves { with_type_leaves(metric) } else { metric })
     }
 
     /// The metric that `view` shows, for views that support only metrics of `calls` and of samples:

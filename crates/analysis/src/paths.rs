@@ -102,7 +102,7 @@ impl<'a> Paths<'a> {
     /// whole tree is already built from stacks.
     pub(crate) fn peaks(&self, least_share: f64) -> Option<Paths<'a>> {
         let merged = self.merged().filter(|merged| !merged.is_made())?;
-        let catalog = Catalog::new(self.process);
+        let catalog = Catalog::of_paths(self.process, self.metric);
         let tree = Arc::new(large_paths(&merged.stacks, least_share, has_states(self.metric), |function| {
             catalog.slot(function)
         }));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clrscope_recording::model::{Process, Recording, StackFrame, Stacks, Thread, Tier};
 
+use crate::allocations::with_type_leaves;
 use crate::function::FunctionRef;
 use crate::metric::{Metric, Source, StackEvent, StackEvents};
 use crate::paths::UNKNOWN;
@@ -84,6 +85,7 @@ impl<'a> StackLog<'a> {
         };
         let query = &Query { metric: Some(metric), ..query.clone() };
         metric.check(query, view)?;
+        let metric = if query.type_leaves { with_type_leaves(metric) } else { metric };
         let Source::Stacks { read, .. } = metric.source else {
             let why = "calls are counted by path, and their times are not kept; samples have times (-i cpu)";
             return Err(QueryProblem::NotAvailable { option: "that --metric", view, why });
@@ -185,7 +187,7 @@ impl<'a> OfProcess<'a> {
             Some(named) => frames.iter().position(|&(function, _)| named.get(function as usize) == Some(&true)),
         };
         let wanted = first.map_or(&[][..], |first| &frames[first..]);
-        let function = |index: u32| self.process.functions.get(index as usize).filter(|_| index != 0);
+        let function = |index: u32| self.process.function_at(index);
         functions.clear();
         functions.extend(wanted.iter().map(|(index, _)| FunctionRef::new(self.process, function(*index))));
         inlined.clear();

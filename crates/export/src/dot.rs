@@ -125,7 +125,7 @@ impl<'g, 'a> Drawing<'g, 'a> {
             FunctionKind::Managed => 0.33,
             FunctionKind::Native | FunctionKind::Stub => 0.1,
             FunctionKind::Kernel => 0.05,
-            FunctionKind::Runtime | FunctionKind::Suspended => 0.0,
+            FunctionKind::Runtime | FunctionKind::Suspended | FunctionKind::Type => 0.0,
         };
         let (label, tooltip) = (quoted(&label), quoted(&one_line(row.function.signature())));
         let saturation = 0.1 + 0.7 * own.sqrt();

@@ -90,6 +90,7 @@ fn colour_of(function: &FunctionRef<'_>) -> Color {
         FunctionKind::Native | FunctionKind::Stub => [230, 160 + shade, 80],
         FunctionKind::Kernel => [200, 90 + shade, 60],
         FunctionKind::Runtime => [225, 110 + shade / 2, 100 + shade / 2],
+        FunctionKind::Type => [200 + shade / 2, 175 + shade / 2, 135 + shade / 2],
         FunctionKind::Suspended => [170 + shade / 2, 170 + shade / 2, 170 + shade / 2],
     };
     Color { r, g, b }

@@ -243,7 +243,8 @@ fn of_events(
     dictionary: &mut Dictionary,
 ) -> Result<LongList, ExportError> {
     let mut samples = LongList::default();
-    for thread in StackLog::open(recording, query, "otlp")?.threads() {
+    let query = Query { type_leaves: true, ..query.clone() };
+    for thread in StackLog::open(recording, &query, "otlp")?.threads() {
         let mut stacks: HashMap<(u32, OfRequest), usize> = HashMap::new();
         let mut found: Vec<(u64, OfRequest, Vec<u64>, Vec<u64>)> = Vec::new();
         thread.walk(|event| -> Result<(), ExportError> {

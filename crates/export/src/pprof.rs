@@ -469,7 +469,7 @@ impl Paths {
         (first, columns): (usize, &[Column]),
         tables: &mut Tables,
     ) -> Result<(), ExportError> {
-        let log = StackLog::open(recording, query, "pprof")?;
+        let log = StackLog::open(recording, &Query { type_leaves: true, ..query.clone() }, "pprof")?;
         let several = log.processes() > 1;
         for thread in log.threads() {
             let shown = query.per_thread.then_some(thread.thread);

@@ -180,7 +180,7 @@ fn write_paths(file: &mut File<'_>, recording: &Recording, options: &ExportOptio
         write_merged(file, recording, options, &query)?;
         return write_merged(file, recording, options, &Query { per_thread: true, ..query });
     }
-    let log = StackLog::open(recording, &query, "speedscope")?;
+    let log = StackLog::open(recording, &Query { type_leaves: true, ..query.clone() }, "speedscope")?;
     if log.threads().nth(1).is_some() {
         write_merged(file, recording, options, &query)?;
     }

@@ -22,11 +22,11 @@ pub(crate) enum Step<'s, 'a> {
     Leave(u64),
 }
 
-/// The paths for an export.
+/// The paths for an export; those of allocations end in the types of the objects.
 pub(crate) fn forest<'a>(recording: &'a Recording, query: &Query) -> Result<Forest<'a>, ExportError> {
     // The order of siblings does not depend on the weight.
     let sort = query.sort.or(Some(Sort::Inclusive));
-    Ok(Forest::open(recording, &Query { sort, ..query.clone() })?)
+    Ok(Forest::open(recording, &Query { sort, type_leaves: true, ..query.clone() })?)
 }
 
 /// Walks through all paths, in preorder.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use clrscope_analysis::{CALLS, CPU, EXCEPTIONS, Metric, Query, SAMPLES, Sort};
-use clrscope_contract::request::Pattern;
+use clrscope_analysis::{BYTES, CALLS, CPU, EXCEPTIONS, Metric, OBJECTS, Query, SAMPLES, Sort};
+use clrscope_contract::request::{Glob, Pattern};
 use clrscope_export::{ExportError, ExportOptions, Exporter, check, exporter, exporters};
 use clrscope_recording::events::{Kind, Tag, Value};
-use clrscope_recording::model::{EventArena, HookCost, Recording, StackFrame, StacksBuilder, ThreadRole};
+use clrscope_recording::model::{
+    Allocation, EventArena, EventChunk, HookCost, ObjectType, Recording, StackFrame, StacksBuilder, ThreadRole,
+};
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 use clrscope_recording::testing::chunk::HandmadeChunk;
 use clrscope_recording::testing::samples::{HandSampled, STEP_NS};
@@ -83,6 +85,56 @@ Pay 60
     assert_eq!(export(&r, "collapsed", &calls).lines().count(), 7);
     let cpu = by(&CPU);
     assert_eq!(export(&r, "collapsed", &cpu), "Main;Pay;[JIT] 100\nMain;Pay;libc!read 1\nMain;Pay 400\nMain 900\n");
+}
+
+/// The tree of `SHOP`, and allocations: orders and bytes by `Main;Pay`, bytes by `Pay`.
+fn with_allocations() -> Recording {
+    let mut r = recording(SHOP);
+    let process = &mut r.processes[0];
+    let index = |name: &str| process.functions.iter().position(|f| f.name == name).expect("a function") as u32;
+    let method = |name: &str| StackFrame::method(index(name), None);
+    let mut stacks = StacksBuilder::default();
+    let (deep, shallow) =
+        (stacks.stack(&[method("Pay"), method("Main")], false), stacks.stack(&[method("Pay")], false));
+    let of = |object_type: u32, bytes: u64, stack: u32| {
+        let known = Allocation { objects: 1, objects_weight: 1 << 10, object_type, stack, ..Allocation::default() };
+        Allocation { bytes, weight: bytes, ..known }.to_bytes()
+    };
+    let bytes: Vec<u8> = [of(1, 32, deep), of(2, 100, deep), of(1, 32, deep), of(2, 7, shallow)].concat();
+    let chunks = vec![EventChunk { thread: 0, sequence: 1, bytes: bytes.into() }];
+    process.types = ["", "Shop.Order", "byte[]"].map(|name| ObjectType { name: name.into(), module: 0 }).into();
+    process.stacks = Arc::new(stacks.finish());
+    process.events.push(EventArena { instrument: "alloc".into(), chunks });
+    r
+}
+
+#[test]
+fn paths_of_allocations_end_in_types() {
+    let r = with_allocations();
+    let bytes = by(&BYTES);
+    assert_eq!(export(&r, "collapsed", &bytes), "Main;Pay;byte[] 100\nMain;Pay;Shop.Order 64\nPay;byte[] 7\n");
+    let objects = "Main;Pay;Shop.Order 2\nMain;Pay;byte[] 1\nPay;byte[] 1\n";
+    assert_eq!(export(&r, "collapsed", &by(&OBJECTS)), objects);
+    let mut orders = by(&BYTES);
+    orders.query.types = vec![Glob::new("*Order")];
+    assert_eq!(export(&r, "collapsed", &orders), "Main;Pay;Shop.Order 64\n");
+    let file: serde_json::Value = serde_json::from_str(&export(&r, "speedscope", &bytes)).expect("JSON");
+    let frames = file["shared"]["frames"].as_array().expect("frames");
+    let profile = &file["profiles"][0];
+    let leaves = profile["samples"].as_array().expect("samples").iter().map(|path| {
+        let last = path.as_array().and_then(|path| path.last()?.as_u64()).expect("a frame");
+        frames[last as usize]["name"].as_str().expect("a name")
+    });
+    let weights = profile["weights"].as_array().expect("weights").iter().filter_map(serde_json::Value::as_u64);
+    let mut sums = std::collections::BTreeMap::new();
+    leaves.zip(weights).for_each(|(name, weight)| *sums.entry(name).or_insert(0) += weight);
+    assert_eq!(sums.into_iter().collect::<Vec<_>>(), [("Shop.Order", 64), ("byte[]", 107)]);
+    assert!(export(&r, "flamegraph", &bytes).contains("<title>Shop.Order (64 "), "a frame of the picture");
+    let mut profile = Vec::new();
+    exporter("pprof").expect("a format").write(&r, &bytes, &mut profile).expect("written");
+    let mut text = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&profile[..]), &mut text).expect("packed");
+    assert!(text.windows(10).any(|part| part == b"Shop.Order"), "a function of the profile");
 }
 
 /// The tree of `SHOP`, and exceptions: three by `Main;Pay`, one by `Pay`, one without a stack.

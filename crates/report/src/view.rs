@@ -157,10 +157,12 @@ impl View {
     }
 
     /// The request for text output: with the view's default limit if the request has none, and
-    /// without the smallest nodes of trees.
+    /// without the smallest nodes of trees. Paths of allocations end in types; not so in JSON, where
+    /// methods would no longer have own amounts.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
         let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };
+        request.query.type_leaves = true;
         if !request.follow && !request.files {
             request.query.limit = request.query.limit.or((self.text_rows)(&request));
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use clrscope_analysis::{
-    CPU, EXCEPTIONS, METRICS, Metric, NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector, WALL,
+    BYTES, CPU, EXCEPTIONS, METRICS, Metric, NativeCode, PathKind, Query, QueryProblem, Sort, ThreadSelector, WALL,
     keep_requests, name_native_code,
 };
 use clrscope_contract::request::{Glob, Pattern};
@@ -896,6 +896,24 @@ fn the_first_screen_of_allocations_has_types_with_the_lines_that_allocate_them()
     assert!(text.contains(&format!("100.0 % by Pay ({name}:{})", found.line)), "{text}");
 }
 
+/// A method's own amount is what readers of JSON know: it has no leaves.
+#[test]
+fn paths_of_allocations_end_in_types_in_text_and_not_in_json() {
+    let recording = everything();
+    for name in ["tree", "flame"] {
+        let of_paths = view(name).expect("a view");
+        let mut request = plain(of_paths);
+        request.query.metric = Some(&BYTES);
+        let document = json(of_paths, &recording, &request).expect("paths");
+        assert!(document.contains("\"self_bytes\":72") && !document.contains("Zoo.Point"), "{document}");
+        let mut out = Vec::new();
+        let report = of_paths.open(&recording, &of_paths.for_people(&request)).expect("paths");
+        report.write(Format::Text, 100, &mut out).expect("memory takes all");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.contains("byte[]"), "{text}");
+    }
+}
+
 #[test]
 fn what_can_be_followed_is_a_log_that_shows_each_row_once() {
     let recording = everything();
@@ -1201,7 +1219,9 @@ fn the_documents_of_a_page_are_those_of_json() {
     let mut seen = BTreeSet::new();
     for document in pages::array(&data["documents"]) {
         let name = document["view"].as_str().expect("a name");
-        let request = request_of(pages::array(&document["options"]));
+        let mut request = request_of(pages::array(&document["options"]));
+        // Flame graphs are made of these paths.
+        request.query.type_leaves = name == "tree";
         let expected = json(view(name).expect("a view"), &recording, &request).expect("an answer");
         let expected: serde_json::Value = serde_json::from_str(&expected).expect("JSON");
         assert_eq!(pages::unpacked(&data, document), expected, "{name} {}", document["options"]);

@@ -4,7 +4,7 @@ import { labelOf } from "../colours";
 import { type Exact, isCut } from "./cut";
 import type { Functions } from "./functions";
 import { UNKNOWN } from "./states";
-import { Builder, type Func, type Nodes } from "./tree";
+import { Builder, type Func, isType, type Nodes } from "./tree";
 
 /** Letters of the keys, as Firefox Profiler has them. */
 export type Kind = "f" | "F" | "m" | "M" | "d" | "c" | "C" | "r" | "k" | "K" | "o" | "w";
@@ -157,7 +157,7 @@ function stepOf({ kind, path }: Transform, nodes: Nodes, functions: Func[], out:
     case "w":
       return (node, up) => (functions[nodes.func[node]].code === "waiting" ? GONE : plain(node, up));
     case "o":
-      return (node, up) => (functions[nodes.func[node]].code === "own" ? plain(node, up) : up);
+      return (node, up) => (functions[nodes.func[node]].code === "own" || isType(functions[nodes.func[node]]) ? plain(node, up) : up);
   }
 }
 

@@ -12,6 +12,9 @@ export interface Func {
   library?: number;
 }
 
+/** Whether a function stands for a type of objects, as the end of paths that allocated some. */
+export const isType = (func: Func | undefined): boolean => func?.code === "type";
+
 /** Nodes in the order in which they were made: a node stands behind its parent. Node 0 is the root. */
 export interface Nodes {
   func: number[];
@@ -217,15 +220,16 @@ export interface Sums {
   total: Float64Array;
 }
 
-/** Own amounts and totals by function. */
-export function sumsOf(tree: CallTree, functions: number): Sums {
-  const sums = { own: new Float64Array(functions), total: new Float64Array(functions) };
-  const on = new Int32Array(functions);
+/** Own amounts and totals by function. What a method allocated is its own, also where its type is a node. */
+export function sumsOf(tree: CallTree, functions: Func[]): Sums {
+  const sums = { own: new Float64Array(functions.length), total: new Float64Array(functions.length) };
+  const on = new Int32Array(functions.length);
   const path: number[] = [];
   for (let node = 1; node < tree.size; node++) {
     while (path.length >= tree.depth[node]) on[path.pop()!]--;
     const func = tree.func[node];
     sums.own[func] += tree.own[node];
+    if (isType(functions[func]) && tree.parent[node] > 0) sums.own[tree.func[tree.parent[node]]] += tree.own[node];
     if (on[func] === 0) sums.total[func] += tree.total[node];
     on[func]++;
     path.push(func);

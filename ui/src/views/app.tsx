@@ -242,7 +242,7 @@ export function App({ model }: { model: Model }) {
   const ofFunctions = useAnswer(source, ofPaths, filters, isAsked && (tab?.form === "functions" || tab?.form === "neighbours") ? `${picture(false)}&as=functions` : null);
   const sums = useMemo(() => {
     if (!upright) return null;
-    return ofFunctions ? sumsOfRows(ofFunctions, model.functions) : sumsOf(upright, functions.length);
+    return ofFunctions ? sumsOfRows(ofFunctions, model.functions) : sumsOf(upright, functions);
   }, [upright, known, ofFunctions]);
   const isWords = state.search.trim() !== "" && !state.search.trim().startsWith("/");
   const ofSearch = useAnswer(source, ofPaths, filters, isAsked && isWords ? `${picture(false)}&search=${encodeURIComponent(state.search.trim())}` : null);

@@ -28,7 +28,7 @@ export function Changes({ document, functions, state, dark, update }: Props) {
   const changes = useMemo(() => changedTree(document.main!, functions), [document, functions]);
   const known = functions.list.length;
   const matching = useMemo(() => matchingOf(functions.list, state.search), [known, state.search]);
-  const sums = useMemo(() => changes && sumsOf(changes.tree, known), [changes, known]);
+  const sums = useMemo(() => changes && sumsOf(changes.tree, functions.list), [changes, known]);
   if (!changes || !sums || changes.tree.size < 2) return <p class="nothing">{document.main!.packed.nothing || "No path differs."}</p>;
   const { tree, measure, change } = changes;
   const of = (value: number) => amount(value, measure.unit);

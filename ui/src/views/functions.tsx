@@ -6,7 +6,7 @@ import { amount, share, value } from "../data/format";
 import { codeColour } from "../colours";
 import { CUT } from "../model/cut";
 import { addsUp, type Library, librariesOf, sumOf } from "../model/libraries";
-import { type Func, neighboursOf } from "../model/tree";
+import { type Func, isType, neighboursOf } from "../model/tree";
 import { tableColumns } from "./section";
 import type { Shown } from "./shown";
 import { Table, type TableColumn } from "./table";
@@ -101,12 +101,12 @@ function withLibraries(column: TableColumn, { functions, measure, sums, upright 
 }
 
 function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void }) {
-  const { state, update, sums, matching } = shown;
+  const { state, update, sums, functions, matching } = shown;
   const columns = useMemo(() => sumColumns(shown, (func) => sums.own[func], (func) => sums.total[func]), [shown.upright]);
   const rows = useMemo(() => {
     const all: number[] = [];
     for (let func = 0; func < sums.own.length; func++) {
-      if ((sums.total[func] > 0 || sums.own[func] > 0) && (!matching || matching[func])) all.push(func);
+      if (!isType(functions[func]) && (sums.total[func] > 0 || sums.own[func] > 0) && (!matching || matching[func])) all.push(func);
     }
     return all.sort((a, b) => sums.own[b] - sums.own[a]);
   }, [sums, matching]);

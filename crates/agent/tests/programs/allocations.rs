@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::support::{self, Run, assert_unchanged, record_with, under_agent};
-use clrscope_analysis::{Query, TreeOptions, collections, functions, tree};
+use clrscope_analysis::{BYTES, OBJECTS, Query, TreeOptions, collections, functions, tree};
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Allocation, AllocationEngine, AllocationKind, LossReason, Process, StackFrame};
+use clrscope_recording::model::{
+    Allocation, AllocationEngine, AllocationKind, FunctionKind, LossReason, Process, Recording, StackFrame,
+};
 use clrscope_testkit::{
     Runtime, Service, attempted, each_runtime, fixture, pause, random_pause, run, scratch, wait_for,
 };
@@ -39,6 +41,26 @@ fn below<'a>(process: &'a Process, method: &str) -> BTreeMap<&'a str, (u64, u64)
         if record.kind == AllocationKind::Allocated && methods(process, &record).contains(&method) {
             let sum: &mut (u64, u64) = sums.entry(type_name(process, &record)).or_default();
             *sum = (sum.0 + record.objects, sum.1 + record.bytes);
+        }
+    }
+    sums
+}
+
+/// Objects and bytes in the leaves of paths below a method, by type.
+fn leaves_below<'a>(recording: &'a Recording, method: &str) -> BTreeMap<&'a str, (u64, u64)> {
+    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (metric, is_bytes) in [(&OBJECTS, false), (&BYTES, true)] {
+        let query = Query { metric: Some(metric), type_leaves: true, ..Query::default() };
+        let mut path: Vec<&str> = Vec::new();
+        for node in tree(recording, &query, &TreeOptions::default()).expect("a tree").nodes {
+            path.truncate(node.depth as usize);
+            path.push(node.function.name());
+            if node.function.kind() != FunctionKind::Type {
+                assert_eq!(node.amount.own, 0, "what a method allocates lies in its types: {path:?}");
+            } else if path.contains(&method) {
+                let sum = sums.entry(node.function.name()).or_default();
+                *if is_bytes { &mut sum.1 } else { &mut sum.0 } += node.amount.own;
+            }
         }
     }
     sums
@@ -100,6 +122,7 @@ fn every_object_and_every_byte_is_counted_by_type_and_path() {
         for (name, objects, bytes) in expected {
             assert_eq!(found.get(name), Some(&(objects, bytes)), "{place}: {name}\n{found:#?}");
         }
+        assert_eq!(leaves_below(&run.recording, "Allocated.Program::Work"), found, "{place}: paths end in types");
     });
 }
 

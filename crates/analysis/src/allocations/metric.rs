@@ -17,6 +17,7 @@ pub static BYTES: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: bytes, keys: ["self_bytes", "total_bytes"] },
+    type_leaves: false,
     others: &[],
 };
 
@@ -29,14 +30,15 @@ pub static OBJECTS: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: objects, keys: ["self_objects", "total_objects"] },
+    type_leaves: false,
     others: &[],
 };
 
-fn bytes(process: &Process, _arena: &EventArena) -> StackEvents {
+pub(super) fn bytes(process: &Process, _arena: &EventArena) -> StackEvents {
     read(process, |record| record.weight)
 }
 
-fn objects(process: &Process, _arena: &EventArena) -> StackEvents {
+pub(super) fn objects(process: &Process, _arena: &EventArena) -> StackEvents {
     read(process, |record| record.estimated_objects().round() as u64)
 }
 

@@ -20,6 +20,7 @@ pub(crate) static AWAITED: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read, keys: ["self_awaited_ns", "total_awaited_ns"] },
+    type_leaves: false,
     others: &[],
 };
 

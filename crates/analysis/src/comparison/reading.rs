@@ -176,7 +176,7 @@ pub(super) fn totals([before, after]: &[Vec<Reading>; 2], merging: &Merging) -> 
 
 /// The query without limit, for all rows by `metric`.
 pub(super) fn plain(query: &Query, metric: &'static Metric) -> Query {
-    Query { metric: Some(metric), limit: None, sort: None, per_thread: false, ..query.clone() }
+    Query { metric: Some(metric), limit: None, sort: None, per_thread: false, type_leaves: false, ..query.clone() }
 }
 
 /// Rows of a recording with their sums.

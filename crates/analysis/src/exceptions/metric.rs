@@ -20,6 +20,7 @@ pub static EXCEPTIONS: Metric = Metric {
     exclusive: false,
     second: Some(["self_rethrown", "total_rethrown"]),
     source: Source::Stacks { read, keys: ["self_exceptions", "total_exceptions"] },
+    type_leaves: false,
     others: &[],
 };
 

@@ -12,7 +12,7 @@ mod walk;
 
 use std::sync::{Arc, OnceLock};
 
-use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::model::{Recording, Thread};
 
 use crate::allocations_by_call::{self, AllocationPaths, AllocationTree, CallAllocations};
 use crate::catalog::{Catalog, Slot};
@@ -133,7 +133,6 @@ struct DecodedTrees<'a> {
 
 /// Trees of a process, for drawing pictures.
 pub(crate) struct PictureTrees<'f, 'a> {
-    pub(crate) process: &'a Process,
     pub(crate) catalog: &'f Catalog<'a>,
     /// Functions whose outermost nodes are the roots, by slot; `None` if all functions count.
     pub(crate) wanted: Option<&'f [bool]>,
@@ -146,10 +145,9 @@ pub(crate) struct PictureTrees<'f, 'a> {
 impl<'a> Forest<'a> {
     /// Trees of each process, for drawing pictures; they are kept decoded.
     pub(crate) fn picture_trees(&self) -> Vec<PictureTrees<'_, 'a>> {
-        let (of, states) = (self.paths.iter().zip(self.kept()), self.states());
-        of.enumerate()
-            .map(|(at, (paths, kept))| PictureTrees {
-                process: paths.process,
+        let states = self.states();
+        (self.kept().iter().enumerate())
+            .map(|(at, kept)| PictureTrees {
                 catalog: &kept.names.catalog,
                 wanted: kept.names.wanted(),
                 trees: kept.sets.iter().flat_map(|(decoded, _)| decoded.stack_trees()).collect(),
@@ -183,7 +181,7 @@ impl<'a> Forest<'a> {
     /// When the query selects no process or thread, a part of the time that the metric does not
     /// support, a metric that was not recorded, or an order that trees do not have.
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
-        let metric = Metric::of_view(recording, query, "tree")?;
+        let metric = Metric::of_paths(recording, query, "tree")?;
         let sort = query.order(metric, "tree", Sort::Total)?;
         if !Self::SORTS.contains(&sort) {
             let why =

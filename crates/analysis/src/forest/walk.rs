@@ -66,10 +66,11 @@ pub(super) struct NameOrder<'a> {
 
 impl<'a> NameOrder<'a> {
     pub(super) fn new(paths: &Paths<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(paths.process);
+        let catalog = Catalog::of_paths(paths.process, paths.metric);
         let wanted = query.filters_functions().then(|| catalog.wanted(query));
-        // The order is the same for every query of the process.
-        let ranks = paths.process.derived.get("order of names", || ranks(&catalog));
+        // The order is the same for every query of the process, except for types.
+        let key = if paths.metric.type_leaves { "order of names and types" } else { "order of names" };
+        let ranks = paths.process.derived.get(key, || ranks(&catalog));
         Self { catalog, wanted, ranks }
     }
 

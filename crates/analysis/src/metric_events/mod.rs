@@ -116,7 +116,8 @@ impl MetricEvents {
 
 /// Name under which data derived for a metric is cached.
 pub(crate) fn name_of(metric: &Metric) -> String {
-    format!("{} of {}", metric.name, metric.instrument)
+    let leaves = if metric.type_leaves { ", paths ending in types" } else { "" };
+    format!("{} of {}{leaves}", metric.name, metric.instrument)
 }
 
 /// Blocks that one worker has read, each with the number of its chunk, and the places that their

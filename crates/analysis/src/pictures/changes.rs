@@ -30,7 +30,7 @@ pub enum PictureChange {
     MergeKinds(Vec<String>),
     /// Like `Drop`, for all code of these kinds.
     DropKinds(Vec<String>),
-    /// Merges all code except the program's own into the callers.
+    /// Merges all code except the program's own into the callers; types of objects stay.
     OwnCode,
 }
 
@@ -104,7 +104,7 @@ impl Rule {
             PictureChange::Recursion(function) => Self::Recursion(same(*function)),
             PictureChange::MergeKinds(kinds) => Self::Merge(of_kinds(kinds)),
             PictureChange::DropKinds(kinds) => Self::Drop(of_kinds(kinds)),
-            PictureChange::OwnCode => Self::Merge(marked(&|one| list[one as usize].code != "own")),
+            PictureChange::OwnCode => Self::Merge(marked(&|one| !["own", "type"].contains(&list[one as usize].code))),
         }
     }
 

@@ -149,7 +149,7 @@ impl<'a> Pictures<'a> {
                     roots[*number as usize] |= *wanted;
                 }
             }
-            let indices = 0..part.process.functions.len() as u32;
+            let indices = 0..part.catalog.slot_roles().len() as u32;
             let by_index: Arc<Vec<u32>> =
                 Arc::new(indices.map(|function| numbers[part.catalog.slot(function) as usize]).collect());
             for (at, tree) in part.trees.into_iter().enumerate() {
@@ -256,6 +256,15 @@ impl ChangedTree<'_> {
     #[inline]
     fn functions_of_run(&self, run: u32) -> &[u32] {
         &self.func[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
+    }
+
+    /// The function that calls the last function of a run; `None` where threads call it.
+    fn caller_of_last(&self, run: u32) -> Option<u32> {
+        let above = self.parents[run as usize];
+        match *self.functions_of_run(run) {
+            [.., caller, _] => Some(caller),
+            _ => (above != 0).then(|| self.func[self.last(above) as usize]),
+        }
     }
 
     /// The last node of a run.

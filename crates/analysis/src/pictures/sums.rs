@@ -63,7 +63,8 @@ const TOGETHER: usize = 1 << 16;
 const THREADS: u32 = u32::MAX;
 
 impl ChangedTree<'_> {
-    /// Amounts of all functions, by function number.
+    /// Amounts of all functions, by function number. A function's own amount includes the types that
+    /// it allocated.
     #[must_use]
     pub fn by_function(&self) -> Vec<FunctionAmounts> {
         let (runs, ends) = (self.runs() as usize, self.ends());
@@ -189,9 +190,19 @@ impl Open {
             *open += 1;
         }
         if let Some(last) = functions.last() {
-            let sum = &mut self.sums[*last as usize];
-            sum.own = sum.own.saturating_add(tree.own_of_run(run));
+            self.add_own(*last, tree.own_of_run(run));
+            // What a method allocated is its own, also where its type is a node.
+            let list = tree.functions.list();
+            let allocating = tree.caller_of_last(run).filter(|_| list[*last as usize].code == "type");
+            if let Some(method) = allocating {
+                self.add_own(method, tree.own_of_run(run));
+            }
         }
         self.path.push((end, run));
+    }
+
+    fn add_own(&mut self, function: u32, amount: u64) {
+        let sum = &mut self.sums[function as usize];
+        sum.own = sum.own.saturating_add(amount);
     }
 }

@@ -132,10 +132,15 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
 }
 
 /// Kind of a function's code, which determines the colour of its frames in charts: the name of its
-/// [`SampleKind`], or `waiting` for framework functions in which threads wait.
+/// [`SampleKind`], `waiting` for framework functions in which threads wait, or `type` for types of
+/// objects.
 #[must_use]
 pub fn kind_of_code(function: &FunctionRef<'_>) -> &'static str {
-    if wait_kind(function).is_some() { "waiting" } else { kind_of_function(function).name() }
+    match function.kind() {
+        FunctionKind::Type => "type",
+        _ if wait_kind(function).is_some() => "waiting",
+        _ => kind_of_function(function).name(),
+    }
 }
 
 /// Kinds of all stacks of a process. The innermost frame determines the kind. Exception: code that
@@ -188,6 +193,7 @@ pub(crate) fn kind_of_function(function: &FunctionRef<'_>) -> SampleKind {
         FunctionKind::Runtime if function.name() == JIT_NAME => SampleKind::Jit,
         FunctionKind::Runtime if function.name() == GC_NAME => SampleKind::Gc,
         FunctionKind::Stub | FunctionKind::Runtime => SampleKind::Runtime,
+        FunctionKind::Type => SampleKind::Unknown,
         FunctionKind::Native => {
             let is_it = |(library, _): &&(&str, SampleKind)| function.module().starts_with(library);
             RUNTIME_LIBRARIES.iter().find(is_it).map_or(SampleKind::Native, |(_, kind)| *kind)

@@ -16,6 +16,7 @@ pub static SAMPLED_CPU: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: times, keys: ["self_cpu_ns", "total_cpu_ns"] },
+    type_leaves: false,
     others: &[],
 };
 
@@ -28,6 +29,7 @@ pub static SAMPLED_WALL: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: times, keys: ["self_wall_ns", "total_wall_ns"] },
+    type_leaves: false,
     others: &[],
 };
 
@@ -40,6 +42,7 @@ pub static SAMPLES: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: counts, keys: KEYS },
+    type_leaves: false,
     others: &[instrument::WALL],
 };
 
@@ -52,6 +55,7 @@ pub(crate) static WALL_SAMPLES: Metric = Metric {
     exclusive: false,
     second: None,
     source: Source::Stacks { read: counts, keys: KEYS },
+    type_leaves: false,
     others: &[],
 };
 

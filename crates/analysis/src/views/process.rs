@@ -99,7 +99,7 @@ impl<'a> ProcessSums<'a> {
     /// Sums the selected threads of a process. Rows per thread are kept only if the query requests
     /// them.
     pub(crate) fn new(paths: &Paths<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(paths.process);
+        let catalog = Catalog::of_paths(paths.process, paths.metric);
         match paths.merged() {
             Some(merged) => {
                 let (walked, _) = StackWalkResult::walk(paths, merged, query, &catalog, ());
@@ -111,7 +111,7 @@ impl<'a> ProcessSums<'a> {
 
     /// The sums with the tiers of functions, and the owners of their work.
     pub(crate) fn with_owners(recording: &Recording, paths: &Paths<'a>, query: &Query) -> (Self, Owners) {
-        let catalog = Catalog::new(paths.process);
+        let catalog = Catalog::of_paths(paths.process, paths.metric);
         let Some(merged) = paths.merged() else {
             let owners = Owners::from_paths(paths, &catalog);
             let mut sums = Self::of_trees(paths, query, catalog);
@@ -128,7 +128,7 @@ impl<'a> ProcessSums<'a> {
 
     /// The sums with the tiers of functions.
     pub(crate) fn with_tiers(recording: &Recording, paths: &Paths<'a>, query: &Query) -> Self {
-        let catalog = Catalog::new(paths.process);
+        let catalog = Catalog::of_paths(paths.process, paths.metric);
         let Some(merged) = paths.merged() else {
             let mut sums = Self::of_trees(paths, query, catalog);
             sums.put_tiers(recording, paths.process, query);

@@ -132,6 +132,7 @@ impl Filters {
             symbols: self.symbols,
             requests: self.requests.into_filter()?,
             types: self.types.iter().map(|text| Glob::new(text)).collect(),
+            type_leaves: false,
             metric: None,
         })
     }

@@ -5,20 +5,26 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::Function;
+
 /// A value of any type; empty until first requested.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
 /// Values that were derived from a process, by name and type. A copy of a process starts without
 /// any. A process must not change once anything has been derived from it: change a copy instead.
 #[derive(Default)]
-pub struct Derived(Mutex<HashMap<(String, TypeId), Slot>>);
+pub struct Derived {
+    values: Mutex<HashMap<(String, TypeId), Slot>>,
+    /// The types as functions, to which rows refer as they do to functions.
+    type_functions: OnceLock<Vec<Function>>,
+}
 
 impl Derived {
     /// The value with this name; the first call computes it with `make`. Other callers wait
     /// meanwhile; `make` may request other names.
     pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let slot = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             Slot::clone(known.entry((name.to_owned(), TypeId::of::<T>())).or_default())
         };
         let value = Arc::clone(slot.get_or_init(|| Arc::new(make())));
@@ -27,8 +33,13 @@ impl Derived {
 
     /// Whether the value with this name exists, so that `get` returns at once.
     pub fn has<T: Any + Send + Sync>(&self, name: &str) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&(name.to_owned(), TypeId::of::<T>())).is_some_and(|slot| slot.get().is_some())
+    }
+
+    /// The types as functions; the first call makes them.
+    pub(super) fn type_functions(&self, make: impl FnOnce() -> Vec<Function>) -> &[Function] {
+        self.type_functions.get_or_init(make)
     }
 }
 

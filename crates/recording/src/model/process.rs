@@ -125,6 +125,33 @@ impl TickClock {
 }
 
 impl Process {
+    /// The [types](Self::types) as functions, at the same indices, for paths that end in the type
+    /// of an allocated object. The function of an index behind all [`functions`](Self::functions)
+    /// is one of these: see [`function_at`](Self::function_at).
+    #[must_use]
+    pub fn type_functions(&self) -> &[Function] {
+        self.derived.type_functions(|| self.types.iter().map(Function::of_type).collect())
+    }
+
+    /// Index of the function that stands for the type with this number.
+    #[must_use]
+    pub fn index_of_type(&self, number: u32) -> u32 {
+        // Index 0 stands for no function, even where there are none.
+        let behind = self.functions.len().max(1) as u32;
+        behind.saturating_add(if (number as usize) < self.types.len() { number } else { 0 })
+    }
+
+    /// The function with this index, or the type that an index behind them stands for; `None` for
+    /// index 0 and for indices of neither.
+    #[must_use]
+    pub fn function_at(&self, index: u32) -> Option<&Function> {
+        let behind = self.functions.len().max(1);
+        match (index as usize).checked_sub(behind) {
+            None => self.functions.get(index as usize).filter(|_| index != 0),
+            Some(number) => self.type_functions().get(number),
+        }
+    }
+
     /// Number of items that the recording lacks.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -333,6 +360,9 @@ pub enum FunctionKind {
     Kernel = 4,
     /// Runtime-generated code that is not a method.
     Stub = 5,
+    /// A type of objects, as the end of a path that allocated some. Not in recordings: see
+    /// [`Process::type_functions`].
+    Type = 6,
 }
 
 numbered!(FunctionKind: Managed, Native, Runtime, Suspended, Kernel, Stub);
@@ -347,6 +377,7 @@ impl FunctionKind {
             Self::Runtime | Self::Suspended => "runtime",
             Self::Kernel => "kernel",
             Self::Stub => "stub",
+            Self::Type => "type",
         }
     }
 }
@@ -432,6 +463,15 @@ record! {
         pub source: SourceKind,
         /// Further properties.
         pub flags: FunctionFlags,
+    }
+}
+
+impl Function {
+    /// The function that stands for a type of objects.
+    fn of_type(of: &ObjectType) -> Self {
+        let name = if of.name.is_empty() { "(unknown type)" } else { &of.name };
+        let [name, signature, raw_name] = [name; 3].map(str::to_owned);
+        Self { name, signature, raw_name, module: of.module, kind: FunctionKind::Type, ..Self::default() }
     }
 }
 

@@ -267,6 +267,15 @@ impl Stacks {
         self.nodes = nodes;
     }
 
+    /// Adds frames, each called by the stack with the number before it; 0 stands for no caller.
+    /// Returns the number of the first; the others follow. `None` where there are no numbers left:
+    /// then nothing is added.
+    pub fn add_called(&mut self, frames: impl ExactSizeIterator<Item = (u32, StackFrame)>) -> Option<u32> {
+        let first = self.parts.last().map_or(Ok(1), |last| u32::try_from(last.end())).ok()?;
+        self.extend(first, frames.map(|(caller, frame)| StackNode::new(caller, frame))).ok()?;
+        Some(first)
+    }
+
     fn places_of(&self, number: u32) -> impl Iterator<Item = usize> {
         std::iter::successors(self.node_position(number), |place| self.caller_of(*place))
     }
@@ -502,6 +511,24 @@ mod tests {
         assert_eq!(logical(awaited), [method(4), method(3), method(2), method(1), method(103)]);
         assert_eq!((logical(plain), logical(alone)), (frames.to_vec(), [&frames[..], &[method(101)]].concat()));
         assert_eq!(changed.awaiters(awaited), None);
+    }
+
+    #[test]
+    fn added_frames_are_called_by_stacks_that_are_there() {
+        let mut builder = StacksBuilder::default();
+        let deep = builder.stack(&[method(2), method(1)], false);
+        let cut = builder.stack(&[method(3)], true);
+        let mut stacks = builder.finish();
+        let before = stacks.len() as u32;
+        let callers = [deep, cut, 0, before + 3];
+        let first = stacks.add_called(callers.into_iter().zip([7, 8, 9, 10].map(method)));
+        assert_eq!(first, Some(before + 1));
+        let frames = |number| stacks.frames(number).collect::<Vec<_>>();
+        assert_eq!(frames(before + 1), [method(7), method(2), method(1)]);
+        assert_eq!((frames(before + 2), stacks.is_cut(before + 2)), (vec![method(8), method(3)], true));
+        assert_eq!(frames(before + 4), [method(10), method(9)], "the caller was added, too");
+        assert_eq!(frames(deep), [method(2), method(1)]);
+        assert_eq!(Stacks::default().add_called([(0, method(1))].into_iter()), Some(1));
     }
 
     #[test]

@@ -55,7 +55,7 @@ const TOTAL: &str = "picture_total";
 
 /// Groups of kinds of code that share a name and a colour in pages, as in `KINDS_OF_CODE` of
 /// `ui/src/colours.ts`.
-const KINDS: [&[&str]; 8] = [
+const KINDS: [&[&str]; 9] = [
     &["own"],
     &["framework"],
     &["jit", "type_loading", "runtime", "exceptions", "suspension"],
@@ -63,6 +63,7 @@ const KINDS: [&[&str]; 8] = [
     &["native"],
     &["kernel"],
     &["waiting"],
+    &["type"],
     &["profiler", "unknown"],
 ];
 

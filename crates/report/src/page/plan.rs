@@ -237,6 +237,7 @@ fn by_metric(
         return limited(PlannedView { view, request, measures: measures_of_rows, options }, budget);
     }
     request.query.per_thread = true;
+    request.query.type_leaves = true;
     let names = ["name", "signature", "module", "kind", "code", "folded_into", "thread", "pid"].map(str::to_owned);
     let keys = measures.iter().flat_map(|measure| [Some(measure.own), measure.total]).flatten().map(str::to_owned);
     let columns: Vec<String> = names.into_iter().chain(keys).collect();

@@ -18,7 +18,7 @@ const LEAST_WITH_SHARE: usize = 24;
 
 /// Colours by kind of code, as numbers of the 256 terminal colours. They are the colours of the
 /// page for browsers, which people can distinguish without seeing red and green.
-const COLOURS: [(&[&str], &str, u8); 9] = [
+const COLOURS: [(&[&str], &str, u8); 10] = [
     (&["own"], "own code", 214),
     (&["framework"], "framework", 117),
     (&["jit", "type_loading", "runtime", "exceptions", "suspension"], "runtime, compiler", 79),
@@ -26,6 +26,7 @@ const COLOURS: [(&[&str], &str, u8); 9] = [
     (&["native"], "native", 182),
     (&["kernel"], "kernel", 251),
     (&["waiting"], "waiting", 228),
+    (&["type"], "allocated type", 180),
     // Time of awaits, in which no thread ran, whatever the code.
     (&[AWAITED], "awaited", 147),
     (&["profiler", "unknown"], "unknown", 254),
