@@ -157,8 +157,8 @@ impl View {
     }
 
     /// The request for text output: with the view's default limit if the request has none, and
-    /// without the smallest nodes of trees. Paths of allocations end in types; not so in JSON, where
-    /// methods would no longer have own amounts.
+    /// without the smallest nodes of trees. Paths of allocations end in types; not so in JSON,
+    /// where methods would no longer have own amounts.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
         let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };

@@ -63,8 +63,8 @@ const TOGETHER: usize = 1 << 16;
 const THREADS: u32 = u32::MAX;
 
 impl ChangedTree<'_> {
-    /// Amounts of all functions, by function number. A function's own amount includes the types that
-    /// it allocated.
+    /// Amounts of all functions, by function number. A function's own amount includes the types
+    /// that it allocated.
     #[must_use]
     pub fn by_function(&self) -> Vec<FunctionAmounts> {
         let (runs, ends) = (self.runs() as usize, self.ends());

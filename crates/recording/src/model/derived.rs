@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::Function;
-
 /// A value of any type; empty until first requested.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
@@ -15,8 +13,8 @@ type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 #[derive(Default)]
 pub struct Derived {
     values: Mutex<HashMap<(String, TypeId), Slot>>,
-    /// The types as functions, to which rows refer as they do to functions.
-    type_functions: OnceLock<Vec<Function>>,
+    /// The one value that can be borrowed for as long as the process lives.
+    borrowed: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Derived {
@@ -37,9 +35,12 @@ impl Derived {
         known.get(&(name.to_owned(), TypeId::of::<T>())).is_some_and(|slot| slot.get().is_some())
     }
 
-    /// The types as functions; the first call makes them.
-    pub(super) fn type_functions(&self, make: impl FnOnce() -> Vec<Function>) -> &[Function] {
-        self.type_functions.get_or_init(make)
+    /// The one value that can be borrowed as long as the process lives; the first call makes it.
+    ///
+    /// # Panics
+    /// When calls ask for values of different types.
+    pub(super) fn borrowed<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
+        self.borrowed.get_or_init(|| Box::new(make())).downcast_ref().expect("one type alone")
     }
 }
 

@@ -130,7 +130,7 @@ impl Process {
     /// is one of these: see [`function_at`](Self::function_at).
     #[must_use]
     pub fn type_functions(&self) -> &[Function] {
-        self.derived.type_functions(|| self.types.iter().map(Function::of_type).collect())
+        self.derived.borrowed(|| -> Vec<Function> { self.types.iter().map(Function::of_type).collect() })
     }
 
     /// Index of the function that stands for the type with this number.
