@@ -305,8 +305,8 @@ impl Functions {
         module
     }
 
-    /// The index of a module. A new module is noted in the recording. 0 if the runtime can't
-    /// describe the module. To be called where the runtime may be asked.
+    /// Index of a module; 0 if the runtime can't describe it. Notes a new module in the recording.
+    /// To be called only where calls into the runtime are allowed.
     pub fn module_index(&self, id: ModuleId) -> u32 {
         if let Some(found) = self.tables().modules.get(&id) {
             return found.index;

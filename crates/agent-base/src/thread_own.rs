@@ -10,8 +10,7 @@ use super::reused::PerThreadPool;
 /// Pool of all values of one kind, for all threads and recordings.
 pub struct ThreadOwnPool<T: Default + 'static>(PerThreadPool<Own<T>>);
 
-/// The values of one recording, one per thread. At first a thread's value may be left from an
-/// earlier recording.
+/// One value per thread, for one recording. At first it may be a leftover of an earlier recording.
 pub struct ThreadOwn<T: Default + 'static>(&'static PerThread<Own<T>>);
 
 #[derive(Default)]

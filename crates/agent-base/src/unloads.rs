@@ -77,8 +77,8 @@ impl Unloads {
         self.released.notify_all();
     }
 
-    /// The moment to use in questions about things that were alive when [`keep`](Self::keep) was
-    /// called. `None` where it was not called, or an unload has waited too long.
+    /// The moment of the call of [`keep`](Self::keep), for queries about things alive then. `None`
+    /// if it was not called, or an unload has waited too long.
     pub fn kept(&self) -> Option<Seen> {
         self.keeps().map(|methods| Seen::Kept { methods })
     }

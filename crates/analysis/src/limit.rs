@@ -10,8 +10,8 @@ const COUNTED_ON: u64 = 1_000_000;
 pub struct LeftOut {
     /// Number of rows that were left out and counted.
     pub rows: u64,
-    /// Whether all rows that were left out were counted. In a large recording a walk stops some
-    /// time after the limit.
+    /// Whether the number of left-out rows is exact. In a large recording a walk stops somewhere
+    /// beyond the limit.
     pub is_whole: bool,
 }
 

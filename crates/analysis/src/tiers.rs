@@ -32,9 +32,9 @@ impl Tiers {
         Tier::ALL.iter().map(|&tier| (tier, self.samples(tier))).filter(|(_, samples)| samples.total > 0)
     }
 
-    /// The tier with the most samples of the row, and its share. Counts the row's own samples, or,
-    /// if it has none, the samples with the row anywhere on the stack. `None` if no samples fell
-    /// into compiled methods.
+    /// The tier with the most samples of the row, and its share. Counts samples with the row's
+    /// function innermost or, if there are none, all samples with it on the stack. `None` if no
+    /// samples fell into compiled methods.
     #[must_use]
     pub fn most(&self) -> Option<(Tier, f64)> {
         let has_own = self.seen().any(|(_, samples)| samples.own > 0);

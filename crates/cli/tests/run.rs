@@ -520,7 +520,7 @@ fn inlined_exact_names_methods_and_is_refused_where_it_does_nothing() {
     let plain: Value = serde_json::from_slice(&place.run("env --json").stdout).expect("JSON");
     assert!(plain.get("DOTNET_RichDebugInfo").is_none(), "{plain:#}");
     for (line, reason) in [
-        ("run --inlined=exact -i calls -- true", "no instrument has stacks with inlined methods"),
+        ("run --inlined=exact -i calls -- true", "inlined=exact needs an instrument that records stacks"),
         ("run --inlined=guessed -- true", "'guessed'"),
         ("attach 1 --inlined=exact", "only where its environment said so at the start"),
     ] {

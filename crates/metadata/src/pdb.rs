@@ -30,7 +30,7 @@ pub struct Pdb {
 pub struct SequencePoint {
     /// Offset of the range's first instruction, from the first instruction of the method.
     pub il_offset: u32,
-    /// Row of the document that contains the range.
+    /// Row in the document table, for the range.
     pub document: u32,
     /// First line, from 1; 0 for hidden points, whose code has no source.
     pub start_line: u32,

@@ -382,7 +382,7 @@ pub struct ShapeTally {
     pub equal: u64,
     /// Frames of the shape that were not found.
     pub missing: u64,
-    /// Frames that were found after a frame of the shape and are not on the path.
+    /// Frames found beyond an expected frame, but not on the expected path.
     pub extra: u64,
     /// First sample with an error in this shape, in words.
     pub first_wrong: Option<String>,

@@ -26,7 +26,7 @@ pub struct Sdk {
 }
 
 impl Sdk {
-    /// An SDK that can build for .NET 8: of the kit, or of an installation found on this machine.
+    /// An SDK that can build for .NET 8: the test kit's own, or one found on this machine.
     pub fn find() -> Option<Self> {
         let found = find::installs().into_iter().map(|install| install.root);
         kit().map(Path::to_path_buf).into_iter().chain(found).find_map(|root| Self::in_folder(&root))

@@ -64,7 +64,7 @@ impl LastChain {
 pub struct Moment {
     /// Number of collections so far: objects move only during collections.
     pub collections: u64,
-    /// Whether the runtime may be asked: it keeps the callback's object alive.
+    /// Whether the runtime may be asked about the object: the callback keeps it alive.
     pub may_ask: bool,
 }
 

@@ -92,7 +92,7 @@ impl InlinedThere {
 pub(crate) struct CodeOffset {
     /// Address at which the body's code begins.
     pub start: usize,
-    /// Offset of a byte of the instruction.
+    /// Offset from `start` of the instruction, or of a byte within the instruction.
     pub offset: u32,
     /// Whether `offset` is that of the last byte of a call.
     pub is_call: bool,

@@ -103,7 +103,7 @@ pub(crate) struct Scope<'s> {
     pub(crate) loads_values: bool,
 }
 
-/// The types of the program, as far as values of them are recorded.
+/// The types of the program of which values are recorded.
 pub struct Types {
     info: ProfilerInfo,
     names: NameCache,

@@ -15,7 +15,7 @@ use crate::select::resolve_names;
 /// A recording with a name to show.
 #[derive(Debug, Clone)]
 pub struct NamedRecording<'a> {
-    /// The name: the file's name.
+    /// Name of the file.
     pub name: String,
     /// The recording.
     pub recording: &'a Recording,

@@ -54,8 +54,8 @@ pub struct TreeNode<'a> {
     /// Objects that the path allocated, if allocations were recorded alongside calls. Boxed,
     /// because most nodes have none.
     pub allocated: Option<Box<CallAllocations>>,
-    /// Whether every path merged in this node was first entered by a tail call. The function that
-    /// made the call has then ended, and is a sibling of this node.
+    /// Whether this node was first reached by a tail call on every merged path. The function that
+    /// made the call has ended by then: it is a sibling.
     pub by_tail_call: bool,
     /// The function's slot within its process.
     pub(crate) slot: Slot,
@@ -210,7 +210,7 @@ impl<'a> Forest<'a> {
         !self.allocations.is_empty()
     }
 
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     #[must_use]
     pub fn conditions(&self) -> &Conditions<'a> {
         &self.conditions

@@ -12,7 +12,7 @@ use super::root_paths::{Member, PathContext, RootPaths};
 use super::snapshots::{HeapQuery, SnapshotRef};
 use crate::query::{QueryProblem, Sort};
 
-/// Place in an object of a path that refers to the next object.
+/// Where an object on a path refers to the next object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeapPathPlace {
     /// No place in an object: a root refers to the object.

@@ -70,7 +70,7 @@ pub struct Timeline<'a> {
     pub lanes: Vec<Lane<'a>>,
     /// Length of a piece, in nanoseconds.
     pub piece_ns: u64,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

@@ -20,7 +20,7 @@ fn a_second_attach_at_once_is_refused() {
     testkit::wait_until("the agent", || !server.left_over().is_empty());
     let other = TestFolder::new();
     let refusal = refused(&other, server.pid, "--duration 1s");
-    assert!(refusal.contains("why: another 'clrscope attach', or another tool, is attached to it"), "{refusal}");
+    assert!(refusal.contains("why: another 'clrscope attach' or another tool is attached"), "{refusal}");
     kill(launcher.id(), "TERM");
     assert!(launcher.wait_with_output().expect("it ends").status.success());
     server.end();

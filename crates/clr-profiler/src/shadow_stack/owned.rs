@@ -66,8 +66,8 @@ impl ShadowStack {
         super::block_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A filter is about to run; call it in `exception_search_filter_enter`. Returns the frame
-    /// pushed for its owner.
+    /// To be called in `exception_search_filter_enter`, before a filter runs. Returns the frame
+    /// that was pushed for its function.
     pub fn filter_enter(&mut self, frame_pointer: usize) -> Option<Frame> {
         super::filter_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }

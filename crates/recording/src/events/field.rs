@@ -67,7 +67,7 @@ impl Tag {
     pub const MECHANISMS: Self = Self(44);
     /// Percentage of the machine's memory in use.
     pub const MEMORY_LOAD: Self = Self(45);
-    /// Step of a suspension, given by the number of the runtime's event.
+    /// Step of a suspension, as the id of the runtime's event.
     pub const STEP: Self = Self(46);
     /// Number of objects moved.
     pub const MOVED: Self = Self(47);

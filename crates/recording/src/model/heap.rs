@@ -255,7 +255,7 @@ record! {
         /// Index into [`Process::modules`](super::Process::modules) of the module with the method's
         /// code.
         pub module: u32,
-        /// Metadata token of that code: `MoveNext` of the state machine.
+        /// Metadata token of the state machine's `MoveNext`.
         pub token: u32,
         /// IL offset of the await.
         pub il_offset: u32,

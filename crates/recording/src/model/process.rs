@@ -323,7 +323,7 @@ record! {
         pub enter_ns: f64,
         /// Most likely cost of leave.
         pub leave_ns: f64,
-        /// The whole pair costs at least this.
+        /// Minimum cost of an enter and its leave together.
         pub pair_low_ns: f64,
         /// The whole pair costs at most this.
         pub pair_high_ns: f64,

@@ -107,7 +107,7 @@ impl Stacks {
         part.map_or(0, |part| part.first + (place - part.at) as u32)
     }
 
-    /// Index of the caller of the node at an index, always smaller than that index; `None` for the
+    /// Index of the caller of the node `place`, always smaller than `place`; `None` for the
     /// outermost frame.
     #[inline]
     #[must_use]
