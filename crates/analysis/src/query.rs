@@ -61,7 +61,7 @@ pub struct Query {
     /// Only objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
     /// Paths of a metric of objects end in the objects' types: each method calls the types of what
-    /// it allocated itself, as functions of the kind [`Type`](FunctionKind::Type), and has no own
+    /// it allocated itself, as functions of the kind `Type`, and has no own
     /// amount. Only for views and exports of whole paths.
     pub type_leaves: bool,
     /// Only requests that pass this filter.
