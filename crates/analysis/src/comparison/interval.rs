@@ -83,9 +83,9 @@ impl Level {
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
 
-    /// Returns the mean of recordings. Each recording counts with a share; the sum of all shares is
-    /// one. The interval is that of a ratio of sums: the mean of amounts per hour, weighted by hours,
-    /// is the sum of the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs),
+    /// Returns the mean of recordings. Each recording counts with a share; all shares add up to one.
+    /// The interval is that of a ratio of sums: the mean of amounts per hour, weighted by hours, is
+    /// the sum of the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs),
     /// the interval is never narrower than the uncertainty of sampling.
     pub(super) fn merged(runs: &[(IntervalEstimate, f64)]) -> Self {
         let mean: f64 = runs.iter().map(|(run, share)| run.amount * share).sum();
