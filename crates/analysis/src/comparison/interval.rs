@@ -83,7 +83,7 @@ impl Level {
         Self { median, low: low.min(mean - less).min(median).max(0.0), high: high.max(mean + more).max(median) }
     }
 
-    /// Returns the mean of recordings. Each recording counts with a share; all shares add up to one.
+    /// Returns the mean of recordings. Each counts with a share; the shares add up to one.
     /// The interval is that of a ratio of sums: the mean of amounts per hour, weighted by hours, is
     /// the sum of the amounts over the sum of the hours. As in [`from_runs`](Self::from_runs),
     /// the interval is never narrower than the uncertainty of sampling.
