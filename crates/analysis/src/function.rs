@@ -23,7 +23,8 @@ const DYNAMIC: &str = "DynamicClass::";
 
 /// Whether a function is the program's own. Own functions are managed code that does not belong to
 /// the framework and was not generated at run time by libraries (routes, expressions, serializers).
-pub(crate) fn is_own(function: &FunctionRef<'_>) -> bool {
+#[must_use]
+pub fn is_own(function: &FunctionRef<'_>) -> bool {
     function.kind() == FunctionKind::Managed
         && !function.module().is_empty()
         && !function.module.framework

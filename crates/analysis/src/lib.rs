@@ -143,7 +143,7 @@ pub use exceptions::{
 };
 pub use flow::{Argument, CapturedValues, Elements, Field, FlowFunction, FlowKind, FlowLog, FlowRow, Passing, Value};
 pub use forest::{Forest, NodePiece, PrunedPaths, Tree, TreeNode, TreeOptions, TreePlace, tree};
-pub use function::FunctionRef;
+pub use function::{FunctionRef, is_own};
 pub use heap::{
     AwaitPlace, BlockedThread, CutSnapshot, DominatorNode, DominatorTree, Generation, GrownPath, HeapChange,
     HeapChanges, HeapContents, HeapPath, HeapPathPlace, HeapPathRoot, HeapPathStep, HeapPaths, HeapQuery, HeapRow,

@@ -6,8 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use clrscope_testkit as testkit;
 use common::TestFolder;
@@ -121,24 +120,15 @@ fn what_has_no_native_code_refuses_to_show_it_otherwise() {
     }
 }
 
-/// A library whose symbols are in a file of their own, as distributions ship them: path of the
-/// stripped library, and the folder with its symbol file. Its function `touch` spends all its time
-/// in `count_down`, which it does not export.
-fn stripped_library(place: &TestFolder) -> (PathBuf, PathBuf) {
-    let [source, library, symbols] = ["touch.c", "libtouch.so", "symbols"].map(|name| place.path().join(name));
+/// A library whose symbols are in a file in the folder `symbols`. Its function `touch` spends all
+/// its time in `count_down`, which it does not export.
+fn touch_library(place: &TestFolder) -> PathBuf {
+    let [library, symbols] = ["libtouch.so", "symbols"].map(|name| place.path().join(name));
+    fs::create_dir(&symbols).expect("a folder");
     let code = "static __attribute__((noinline)) int count_down(volatile int n) { while (n > 0) n--; return n; }\n\
                 int touch(int times) { return count_down(times * 20000) + times; }\n";
-    fs::write(&source, code).expect("written");
-    fs::create_dir(&symbols).expect("a folder");
-    let symbol_file = symbols.join("libtouch.so.dbg");
-    let run = |program: &str, options: &[&str], files: &[&Path]| {
-        let done = Command::new(program).args(options).args(files).status().expect("the C compiler and its tools");
-        assert!(done.success(), "{program}");
-    };
-    run("cc", &["-shared", "-fPIC", "-O1", "-Wl,--build-id", "-o"], &[&library, &source]);
-    run("objcopy", &["--only-keep-debug"], &[&library, &symbol_file]);
-    run("strip", &["--strip-all"], &[&library]);
-    (library, symbols)
+    testkit::stripped_library(code, &library, &symbols.join("libtouch.so.dbg"));
+    library
 }
 
 /// The names come from the C source of the library, and the samples of all its functions together
@@ -147,7 +137,7 @@ fn stripped_library(place: &TestFolder) -> (PathBuf, PathBuf) {
 fn symbol_files_name_the_functions_of_stripped_libraries() {
     let runtime = &testkit::runtimes()[0];
     let place = TestFolder::new();
-    let (library, _) = stripped_library(&place);
+    let library = touch_library(&place);
     let words = ["run", "-i", "cpu:rate=1000", "-o", "c.clrs", "--"];
     let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
     words.extend(runtime.words(&fixture("Sampled")));

@@ -36,25 +36,24 @@ pub(crate) fn add_native_symbols(recording: &mut Recording, names: &mut NativeNa
 pub(crate) fn use_symbol_folder(recording: &mut Recording, folder: &mut SymbolFolder) -> Vec<LibraryWithoutSymbols> {
     let mut without: BTreeMap<LibraryWithoutSymbols, usize> = BTreeMap::new();
     for process in &mut recording.processes {
+        let mut symbols = Vec::new();
         for (module, offsets) in native_places(process) {
-            let Some(of) = process.modules.get(module as usize) else { continue };
-            if of.kind != ModuleKind::Native {
-                continue;
-            }
-            let ranges = folder.symbols(&of.name, &of.build_id, &offsets);
-            if ranges.is_empty() {
+            let library = process.modules.get(module as usize).filter(|of| of.kind == ModuleKind::Native);
+            let ranges = library.map_or_else(Vec::new, |of| folder.symbols(&of.name, &of.build_id, &offsets));
+            if let Some(of) = library.filter(|_| ranges.is_empty()) {
                 let library = LibraryWithoutSymbols { name: of.name.clone(), build_id: of.build_id.clone() };
                 *without.entry(library).or_default() += offsets.len();
             }
-            let is_in = |range: &NativeRange, offset: u32| offset.wrapping_sub(range.offset) < range.size.max(1);
-            let is_known = |old: &NativeSymbol| {
-                let mut places = offsets.iter().filter(|offset| offset.wrapping_sub(old.offset) < old.size.max(1));
-                places.all(|offset| ranges.iter().any(|range| is_in(range, *offset)))
-            };
-            process.native_symbols.retain(|old| old.module != module || !is_known(old));
-            process.native_symbols.extend(ranges.iter().map(|range| symbol(module, range.clone())));
+            let new: Vec<NativeSymbol> = ranges.into_iter().map(|range| symbol(module, range)).collect();
+            // Other places keep what was recorded.
+            let others = offsets.iter().filter(|&&offset| NativeSymbol::find(&new, module, offset).is_none());
+            let kept = others.filter_map(|&offset| NativeSymbol::find(&process.native_symbols, module, offset));
+            symbols.extend(kept.cloned());
+            symbols.extend(new);
         }
-        process.native_symbols.sort_by_key(NativeSymbol::module_and_offset);
+        symbols.sort_by_key(NativeSymbol::module_and_offset);
+        symbols.dedup_by_key(|symbol| symbol.module_and_offset());
+        process.native_symbols = symbols;
     }
     let mut without: Vec<_> = without.into_iter().collect();
     without.sort_by_key(|(_, places)| Reverse(*places));

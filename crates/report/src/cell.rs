@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use clrscope_analysis::{FunctionRef, SampleKind, kind_of_code, one_line};
+use clrscope_analysis::{FunctionRef, is_own, one_line};
 use clrscope_recording::model::Thread;
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ impl<'a> Cell<'a> {
             signature: function.plain_signature(),
             after,
             has_namesakes: false,
-            is_own: kind_of_code(function) == SampleKind::Own.name(),
+            is_own: is_own(function),
         })
     }
 

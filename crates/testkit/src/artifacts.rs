@@ -89,6 +89,25 @@ pub fn native_library(source: &str) -> PathBuf {
     library
 }
 
+/// Builds `library` from C code, and moves its symbols into the file `symbols`, as distributions
+/// ship them. The source is written next to the library. The library has a build id, and only the
+/// names that it exports.
+///
+/// # Panics
+/// With the tools' messages, when the build fails; and where there is no C compiler.
+pub fn stripped_library(code: &str, library: &Path, symbols: &Path) {
+    let source = library.with_extension("c");
+    fs::write(&source, code).expect("a file can be written");
+    let run = |program: &str, options: &[&str], files: [&Path; 2]| {
+        let mut command = Command::new(program);
+        command.args(options).args(files);
+        crate::run(command).expect_success();
+    };
+    run("cc", &["-shared", "-fPIC", "-O1", "-fno-ipa-cp", "-g", "-Wl,--build-id", "-o"], [library, &source]);
+    run("objcopy", &["--only-keep-debug"], [library, symbols]);
+    run("objcopy", &["--strip-all"], [library, library]);
+}
+
 /// Makes the runtime that `command` starts load the profiler `library`, whose class is `clsid`.
 pub fn load_profiler(command: &mut Command, library: &Path, clsid: &str) {
     command.env("CORECLR_ENABLE_PROFILING", "1").env("CORECLR_PROFILER", clsid).env("CORECLR_PROFILER_PATH", library);

@@ -74,7 +74,9 @@ mod wait;
 mod web;
 mod workspace;
 
-pub use artifacts::{agent, cli, example, framework_example, hooked_agent, load_profiler, native_library};
+pub use artifacts::{
+    agent, cli, example, framework_example, hooked_agent, load_profiler, native_library, stripped_library,
+};
 pub use async_shapes::{ASYNC_SHAPES, AsyncShape, RootTallies, RootTally, throws_by_class};
 pub use at_a_time::at_a_time;
 pub use attempts::attempted;

@@ -103,7 +103,7 @@ pub(crate) struct Scope<'s> {
     pub(crate) loads_values: bool,
 }
 
-/// The types of the program of which values are recorded.
+/// The program's types whose values are recorded.
 pub struct Types {
     info: ProfilerInfo,
     names: NameCache,

@@ -20,14 +20,20 @@ const SIGNAL_RETURN: &str = "__restore_rt";
 /// file that has another build id or can't be read gives no symbols.
 #[must_use]
 pub fn library_symbols(path: &Path, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
-    symbols_of(path, build_id, offsets).unwrap_or_default()
+    let may_be = |own: Option<String>| build_id.is_empty() || own.is_none_or(|own| own.eq_ignore_ascii_case(build_id));
+    symbols_of(path, may_be, offsets).unwrap_or_default()
 }
 
-fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<NativeRange>> {
+/// As [`library_symbols`], of a file that has this build id; `None` for any other file.
+pub(super) fn symbols_of_build(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<NativeRange>> {
+    symbols_of(path, |own| own.is_some_and(|own| own.eq_ignore_ascii_case(build_id)), offsets)
+}
+
+/// The functions of the file at `path`, if `is_right` accepts its build id.
+fn symbols_of(path: &Path, is_right: impl FnOnce(Option<String>) -> bool, offsets: &[u32]) -> Option<Vec<NativeRange>> {
     let bytes = read_bounded(path, MOST_BYTES)?;
     let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;
-    let own = file.build_id().ok().flatten().map(hexadecimal);
-    if !build_id.is_empty() && own.is_some_and(|own| !own.eq_ignore_ascii_case(build_id)) {
+    if !is_right(build_id(&file)) {
         return None;
     }
     let base = file.segments().map(|segment| segment.address()).min()?;
@@ -59,10 +65,8 @@ fn symbols_of(path: &Path, build_id: &str, offsets: &[u32]) -> Option<Vec<Native
     })
 }
 
-/// The build id of an ELF file in hexadecimal digits; `None` if the file has none or can't be read.
-pub(super) fn build_id_of(path: &Path) -> Option<String> {
-    let bytes = read_bounded(path, MOST_BYTES)?;
-    let file: ElfFile64<'_> = ElfFile64::parse(&*bytes).ok()?;
+/// The build id of a file in hexadecimal digits; `None` if the file has none.
+pub(super) fn build_id(file: &ElfFile64<'_>) -> Option<String> {
     file.build_id().ok().flatten().map(hexadecimal)
 }
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::sync::{Mutex, PoisonError};
 
-use super::{NativeRange, found};
+use super::{NativeRange, found, range_with};
 
 /// File in which the kernel lists its symbols. Addresses read as 0 for users without permission to
 /// see them.
@@ -24,7 +24,7 @@ static FOUND: Mutex<BTreeMap<u32, NativeRange>> = Mutex::new(BTreeMap::new());
 #[must_use]
 pub fn kernel_symbols(offsets: &[u32]) -> Vec<NativeRange> {
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    let missing: Vec<u32> = offsets.iter().copied().filter(|&offset| function(&known, offset).is_none()).collect();
+    let missing: Vec<u32> = offsets.iter().copied().filter(|&offset| range_with(&known, offset).is_none()).collect();
     let mut of_modules = BTreeMap::new();
     if !missing.is_empty()
         && let Ok(table) = File::open(TABLE)
@@ -37,14 +37,8 @@ pub fn kernel_symbols(offsets: &[u32]) -> Vec<NativeRange> {
     }
     found(offsets, |offset| {
         let offset = u32::try_from(offset).ok()?;
-        function(&known, offset).or_else(|| function(&of_modules, offset)).cloned()
+        range_with(&known, offset).or_else(|| range_with(&of_modules, offset)).cloned()
     })
-}
-
-/// The function that contains the offset.
-fn function(functions: &BTreeMap<u32, NativeRange>, offset: u32) -> Option<&NativeRange> {
-    let (_, range) = functions.range(..=offset).next_back()?;
-    (offset - range.offset < range.size).then_some(range)
 }
 
 /// What a table says of offsets.

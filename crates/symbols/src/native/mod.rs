@@ -9,6 +9,8 @@ mod kernel;
 mod names;
 mod unwind_table;
 
+use std::collections::BTreeMap;
+
 pub use c_library::{CLibrary, program_loader};
 pub use elf::library_symbols;
 pub use glibc::{GlibcSymbol, GlibcVersion};
@@ -61,6 +63,12 @@ impl Ranges {
         let range = NativeRange { offset: u32::try_from(*start).ok()?, size, name: name.clone() };
         (offset < end).then_some(range)
     }
+}
+
+/// The range that contains the offset, among remembered ranges by their offsets.
+fn range_with(ranges: &BTreeMap<u32, NativeRange>, offset: u32) -> Option<&NativeRange> {
+    let (_, range) = ranges.range(..=offset).next_back()?;
+    (offset - range.offset < range.size).then_some(range)
 }
 
 /// The ranges that contain the offsets, each once and in order; `find` looks up one offset.

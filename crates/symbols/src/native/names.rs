@@ -1,10 +1,10 @@
 //! Remembers names of native functions, and reads folders with symbol files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::elf::{build_id_of, library_symbols};
-use super::{NativeRange, found};
+use super::elf::{library_symbols, symbols_of_build};
+use super::{NativeRange, found, range_with};
 
 /// Finds names of functions in libraries, and remembers them. If a recording is read again while it
 /// grows, or period after period, each library is read again only for functions that are new.
@@ -37,8 +37,7 @@ struct KnownPlaces {
 
 impl KnownPlaces {
     fn range(&self, offset: u32) -> Option<&NativeRange> {
-        let (_, range) = self.ranges.range(..=offset).next_back()?;
-        (offset - range.offset < range.size.max(1)).then_some(range)
+        range_with(&self.ranges, offset)
     }
 
     fn has(&self, offset: u32) -> bool {
@@ -57,42 +56,44 @@ impl KnownPlaces {
 #[derive(Debug)]
 pub struct SymbolFolder {
     folder: PathBuf,
-    /// Files that have symbols of a library.
-    used: HashSet<PathBuf>,
+    is_used: bool,
 }
 
 impl SymbolFolder {
     /// The folder at this path.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, used: HashSet::new() }
+        Self { folder, is_used: false }
     }
 
     /// Whether the folder had a symbol file for any of the requested libraries.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        !self.used.is_empty()
+        self.is_used
     }
 
     /// The functions of the library with this build id that contain the offsets, in ascending
     /// order. `name` is the name of the library's file. Empty if the folder has no symbol file of
     /// exactly this library, or if the build id is not known.
     pub fn symbols(&mut self, name: &str, build_id: &str, offsets: &[u32]) -> Vec<NativeRange> {
-        let Some(file) = self.file(name, build_id) else { return Vec::new() };
-        let mut ranges = library_symbols(&file, build_id, offsets);
+        let mut files = self.files(name, build_id).into_iter();
+        let Some(mut ranges) = files.find_map(|file| symbols_of_build(&file, build_id, offsets)) else {
+            return Vec::new();
+        };
         ranges.retain(|range| !range.name.is_empty());
-        self.used.insert(file);
+        self.is_used = true;
         ranges
     }
 
-    /// The symbol file of a library, in the layouts of the tools that fetch such files: the names
-    /// that `dotnet-symbol` writes, the folders of symbol servers, and `.build-id` of packages.
-    fn file(&self, name: &str, build_id: &str) -> Option<PathBuf> {
+    /// Possible paths of the symbol file of a library, in the layouts of the tools that fetch such
+    /// files: the names that `dotnet-symbol` writes, the folders of symbol servers, and `.build-id`
+    /// of packages. Empty for names and build ids that are none.
+    fn files(&self, name: &str, build_id: &str) -> Vec<PathBuf> {
         // No path leads out of the folder.
         let is_plain = |text: &str| !text.is_empty() && !text.contains('/') && text != "..";
         let id = build_id.to_ascii_lowercase();
         if !is_plain(name) || id.len() < 3 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
+            return Vec::new();
         }
         let (first, rest) = id.split_at(2);
         let places = [
@@ -104,8 +105,7 @@ impl SymbolFolder {
             format!("_.debug/elf-buildid-sym-{id}/_.debug"),
             format!("{name}/elf-buildid-{id}/{name}"),
         ];
-        let files = places.into_iter().map(|place| self.folder.join(place));
-        files.into_iter().find(|file| build_id_of(file).is_some_and(|own| own == id))
+        places.into_iter().map(|place| self.folder.join(place)).collect()
     }
 }
 
@@ -114,30 +114,23 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
+    use clrscope_testkit::stripped_library;
+    use object::read::elf::ElfFile64;
+
+    use super::super::elf::build_id;
     use super::*;
 
     /// A library without symbols, the file with its symbols, and a place in its function
-    /// `find_price`, made by the machine's compiler.
+    /// `find_price`.
     fn stripped(folder: &Path) -> (PathBuf, PathBuf, u32) {
-        let [source, library, symbols] = ["a.c", "liba.so", "liba.so.dbg"].map(|name| folder.join(name));
-        fs::write(
-            &source,
-            "static __attribute__((noinline)) int find_price(int n) { return n * 7 + 1; }\n\
-            int price(int n) { return find_price(n) + find_price(n + 1); }\n",
-        )
-        .expect("written");
-        let run = |program: &str, words: &[&std::ffi::OsStr]| {
-            let done = Command::new(program).args(words).status().expect("the C compiler and its tools");
-            assert!(done.success(), "{program} {words:?}");
-        };
-        let cc = ["-shared", "-fPIC", "-O1", "-fno-ipa-cp", "-g", "-Wl,--build-id", "-o"].map(AsRef::as_ref);
-        run("cc", &[&cc[..], &[library.as_ref(), source.as_ref()]].concat());
-        run("objcopy", &["--only-keep-debug".as_ref(), library.as_ref(), symbols.as_ref()]);
-        let listed = Command::new("nm").arg(&library).output().expect("nm").stdout;
+        let [library, symbols] = ["liba.so", "liba.so.dbg"].map(|name| folder.join(name));
+        let code = "static __attribute__((noinline)) int find_price(int n) { return n * 7 + 1; }\n\
+            int price(int n) { return find_price(n) + find_price(n + 1); }\n";
+        stripped_library(code, &library, &symbols);
+        let listed = Command::new("nm").arg(&symbols).output().expect("nm").stdout;
         let listed = String::from_utf8(listed).expect("text");
         let line = listed.lines().find(|line| line.contains("find_price")).expect("the function");
         let place = u32::from_str_radix(line.split(' ').next().expect("a number"), 16).expect("a number");
-        run("strip", &["--strip-all".as_ref(), library.as_ref()]);
         (library, symbols, place)
     }
 
@@ -145,7 +138,8 @@ mod tests {
     fn symbol_files_are_found_by_build_id_in_every_layout() {
         let made = tempfile::tempdir().expect("a folder");
         let (library, symbols, place) = stripped(made.path());
-        let id = build_id_of(&library).expect("a build id");
+        let bytes = fs::read(&library).expect("the library");
+        let id = build_id(&ElfFile64::parse(&*bytes).expect("a file")).expect("a build id");
         let unnamed = library_symbols(&library, &id, &[place]);
         assert!(unnamed.iter().all(|range| range.name.is_empty()), "{unnamed:?}");
         for at in [
