@@ -14,7 +14,7 @@ use clrscope_recording::testing::mutate::{lie, mutate};
 use clrscope_recording::testing::synthetic::{
     Numbers, Shape, segments, trim, write_directory, write_directory_in_periods,
 };
-use clrscope_recording::{Period, open_period, written_periods};
+use clrscope_recording::{EndOfPeriod, Period, open_period, written_periods};
 use common::{packed, unpacked};
 
 #[global_allocator]
@@ -220,8 +220,8 @@ fn random_damage_to_a_recording_in_periods_does_no_harm() {
         write_directory_in_periods(&name, &shape).expect("a directory");
         trim(&name).expect("files to cut");
         let open = |number| {
-            let (since_ns, until_ns) = (written_periods(&name).written.mono_ns, u64::MAX);
-            open_period(&name, &Period { number, since_ns, until_ns, has_ended: &|_| true }).ok()
+            let earlier = written_periods(&name).written;
+            open_period(&name, &Period::new(EndOfPeriod { number, mono_ns: u64::MAX }, &earlier, &|_| true)).ok()
         };
         // The logs reach back to the period before the last one.
         for number in [2, 3] {

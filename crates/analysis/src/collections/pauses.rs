@@ -28,7 +28,12 @@ impl Suspension {
 
     /// Whether the runtime suspends the threads for a collection.
     pub(super) fn is_of_collection(&self) -> bool {
-        OF_COLLECTIONS.contains(&self.reason) || self.blocking.or(self.background).is_some()
+        OF_COLLECTIONS.contains(&self.reason) || self.has_collected()
+    }
+
+    /// Whether a collection has begun meanwhile.
+    pub(super) fn has_collected(&self) -> bool {
+        self.blocking.or(self.background).is_some()
     }
 
     /// Time until all threads were suspended.

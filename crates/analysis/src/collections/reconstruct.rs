@@ -136,7 +136,10 @@ impl<'a> Reconstruction<'a> {
 
     /// The threads run again.
     fn resumed(&mut self, time_ns: u64) {
-        if self.trigger.is_some_and(|trigger| trigger.time_ns < self.resume_started_ns) {
+        // A server's collector stops the threads once more, to prepare, before it collects in the
+        // background what was asked for.
+        let has_collected = self.suspension.as_ref().is_some_and(Suspension::has_collected);
+        if has_collected && self.trigger.is_some_and(|trigger| trigger.time_ns < self.resume_started_ns) {
             self.trigger = None;
         }
         self.last_paused = None;

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clrscope_recording::writer::{is_abandoned, living_processes, take_abandoned};
-use clrscope_recording::{EndOfPeriod, Period, written_periods};
+use clrscope_recording::{EndOfPeriod, Period, open_period, written_periods};
 use jiff::Timestamp;
 
 use super::names::Scope;
-use super::{Clock, CutState, PeriodPlace, write_period};
+use super::{Clock, CutState, PeriodPlace, remove_over, write_period};
 use crate::errors::{reason, shown};
 use crate::output;
 use crate::terminal::say;
@@ -59,28 +59,29 @@ fn write(folder: &Path, recording: &Path) {
     let (began_ns, began_unix_ns) = so_far.start_ns;
     let began = Timestamp::from_nanosecond(began_unix_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
     let clock = Clock { began, began_ns };
-    let mut before = so_far.written;
+    let (mut earlier, last) = (so_far.written.clone(), so_far.last_written());
     let (mut ends, mut cuts) = (Vec::new(), CutState::default());
     // The launcher was killed before it had written this period.
-    if so_far.ended.number > before.number {
+    if so_far.ended.number > last.number {
         ends.push(so_far.ended);
     }
-    let last = so_far.ended.number.max(before.number);
+    let last = so_far.ended.number.max(last.number);
     ends.push(EndOfPeriod { number: last.saturating_add(1), mono_ns: u64::MAX });
     for end in ends {
-        let has_ended = |_: &Path| true;
-        let period =
-            Period { number: end.number, since_ns: before.mono_ns, until_ns: end.mono_ns, has_ended: &has_ended };
-        if is_written(&place, &so_far.id_of(end.number)) {
-            before = end;
-            continue;
-        }
-        match write_period(&place, &period, clock.at(before.mono_ns), &mut cuts) {
+        let period = Period::new(end, &earlier, &|_| true);
+        let written = if is_written(&place, &so_far.id_of(end.number)) {
+            // Finds which processes were over.
+            open_period(recording, &period).map(|_| None).map_err(|error| error.to_string())
+        } else {
+            write_period(&place, &period, clock.at(period.since_ns()), &mut cuts).map_err(|failure| failure.to_string())
+        };
+        match written {
             Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
             Ok(None) => {}
-            Err(failure) => return say(failure.to_string().trim_end()),
+            Err(failure) => return say(failure.trim_end()),
         }
-        before = end;
+        remove_over(&period);
+        earlier.push(end);
     }
     if let Err(error) = output::remove(recording) {
         say(&format!("clrscope: {} could not be removed: {}", shown(recording), reason(&error)));

@@ -28,9 +28,7 @@ use std::time::{Duration, Instant};
 
 use clrscope_finish::MachineFacts;
 use clrscope_recording::pack::PackError;
-use clrscope_recording::writer::{
-    Command, RunWriter, command, last_sign_ns, living_processes, monotonic_ns, process_folders,
-};
+use clrscope_recording::writer::{Command, RunWriter, command, last_sign_ns, living_processes, monotonic_ns};
 use clrscope_recording::{EndOfPeriod, Period};
 use jiff::Timestamp;
 
@@ -165,7 +163,7 @@ impl Periods {
             watched: options.watched,
             clock: options.clock(),
             began_ns: monotonic_ns(),
-            before: EndOfPeriod { number: 0, mono_ns: 0 },
+            ended: Vec::new(),
             run,
             has_ended,
             written: Written::default(),
@@ -185,7 +183,7 @@ impl Periods {
         let mut writing = lock(&self.writing);
         // A process that outlives the recording has recorded its end.
         writing.has_ended = Box::new(|_| true);
-        let end = EndOfPeriod { number: writing.before.number + 1, mono_ns: u64::MAX };
+        let end = EndOfPeriod { number: writing.next_number(), mono_ns: u64::MAX };
         if writing.write(end) {
             let recording = &writing.place.recording;
             if let Err(error) = output::remove(recording) {
@@ -266,8 +264,8 @@ struct Writing {
     clock: Clock,
     /// Monotonic nanoseconds at the beginning of the first period.
     began_ns: u64,
-    /// End of the period that was written last.
-    before: EndOfPeriod,
+    /// The periods so far, in order.
+    ended: Vec<EndOfPeriod>,
     pushing: Option<Pushing>,
     run: Arc<RunWriter>,
     has_ended: HasEnded,
@@ -287,12 +285,10 @@ fn end_periods(writing: &Mutex<Writing>, every: Duration, end: &End) {
             next += every;
         }
         let mut writing = lock(writing);
-        let mono_ns = monotonic_ns();
-        let number = writing.before.number + 1;
-        writing.end_period(number);
+        let end_of_period = writing.end_period(writing.next_number());
         // The end of the recording does not wait: its last period begins here.
         let goes_on = end.is_not_within(FOR_EVENTS.min(every / 4));
-        writing.write(EndOfPeriod { number, mono_ns });
+        writing.write(end_of_period);
         if !goes_on {
             return;
         }
@@ -300,37 +296,38 @@ fn end_periods(writing: &Mutex<Writing>, every: Duration, end: &End) {
 }
 
 impl Writing {
-    /// Has all processes end a period.
-    fn end_period(&self, number: u32) {
+    /// Number of the period under way.
+    fn next_number(&self) -> u32 {
+        self.ended.last().map_or(0, |before| before.number) + 1
+    }
+
+    /// Has all processes end a period. A process that ends it later does so in vain.
+    fn end_period(&self, number: u32) -> EndOfPeriod {
         for process in living_processes(&self.place.recording) {
             let tell = |wanted: Command| command(&process, &wanted, PATIENCE, || !(self.has_ended)(&process));
             // What only the process knows, such as requests under way, is recorded in the period.
             // Without an answer the process has the time in its next period.
             let _ = tell(Command::Copy).and_then(|_| tell(Command::Cut(number)));
         }
+        EndOfPeriod { number, mono_ns: monotonic_ns() }
     }
 
     /// Writes a period that has ended. Returns whether nothing of it is left to be written.
     fn write(&mut self, end: EndOfPeriod) -> bool {
-        let begin = self.clock.at(self.before.mono_ns.max(self.began_ns));
-        let period = Period {
-            number: end.number,
-            since_ns: self.before.mono_ns,
-            until_ns: end.mono_ns,
-            has_ended: &self.has_ended,
-        };
+        let period = Period::new(end, &self.ended, &self.has_ended);
+        let begin = self.clock.at(period.since_ns().max(self.began_ns));
         let file = match write_period(&self.place, &period, begin, &mut self.cuts) {
             Ok(file) => file,
             // The boundary is drawn, so the time is lost unless the directory is kept.
             Err(failure) => {
                 say(failure.to_string().trim_end());
-                self.before = end;
+                self.ended.push(end);
                 return false;
             }
         };
         self.run.period_written(end.number, end.mono_ns);
-        self.remove_ended(end.mono_ns);
-        self.before = end;
+        remove_over(&period);
+        self.ended.push(end);
         if let Some(file) = file {
             self.written.recordings += 1;
             self.pushing.iter().for_each(|pushing| pushing.add(file.clone()));
@@ -345,14 +342,13 @@ impl Writing {
         }
         true
     }
+}
 
-    /// Removes the folders of processes whose last period is written.
-    fn remove_ended(&self, until_ns: u64) {
-        for process in process_folders(&self.place.recording) {
-            if last_sign_ns(&process).is_some_and(|last| last <= until_ns) && (self.has_ended)(&process) {
-                // Tried again after the next period.
-                let _ = fs::remove_dir_all(&process);
-            }
+/// Removes the folders of processes whose last share is in this period, which is written.
+fn remove_over(period: &Period<'_>) {
+    for process in period.over() {
+        if let Err(error) = fs::remove_dir_all(&process) {
+            say(&format!("clrscope: {} could not be removed: {}", shown(&process), reason(&error)));
         }
     }
 }

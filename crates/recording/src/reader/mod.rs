@@ -62,8 +62,9 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
 /// # Errors
 /// As for [`open`].
 pub fn open_period(folder: &Path, period: &Period<'_>) -> Result<Recording, OpenError> {
+    period.forget_over();
     let mut recording = directory::read(folder, Some(period), ending::Now::read())?;
-    recording.run.id = id_of_period(&recording.run.id, period.number);
+    recording.run.id = id_of_period(&recording.run.id, period.number());
     Ok(recording)
 }
 

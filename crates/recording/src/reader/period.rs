@@ -5,26 +5,58 @@
 //! starts within a period, its share begins at that start; if it ends within one, its share ends
 //! there.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::dictionary::Dictionary;
 use super::parts::{self, Boundary, GainsLog, PartGains};
 use super::recent::KeptTime;
 use super::state::Clocks;
+use super::written_periods::EndOfPeriod;
 use crate::model::BoundaryKind;
 
 /// A period to be read.
 pub struct Period<'a> {
+    end: EndOfPeriod,
+    earlier: &'a [EndOfPeriod],
+    has_ended: &'a dyn Fn(&Path) -> bool,
+    over: RefCell<Vec<PathBuf>>,
+}
+
+impl<'a> Period<'a> {
+    /// The period that ends at `end`: the time after which the launcher takes no answer of a
+    /// process about it any more. `earlier` are the periods before, in order. If a process was
+    /// killed, only the launcher knows that it has ended: `has_ended` says so of the folder that
+    /// the process recorded into.
+    #[must_use]
+    pub fn new(end: EndOfPeriod, earlier: &'a [EndOfPeriod], has_ended: &'a dyn Fn(&Path) -> bool) -> Self {
+        Self { end, earlier, has_ended, over: RefCell::default() }
+    }
+
     /// Number of the period, from 1.
-    pub number: u32,
-    /// Monotonic nanoseconds when the launcher ended the previous period; 0 for the first period.
-    pub since_ns: u64,
-    /// Monotonic nanoseconds when the launcher ended this period.
-    pub until_ns: u64,
-    /// Whether the process that recorded into a folder has ended. If a process was killed, only the
-    /// launcher knows that it has ended.
-    pub has_ended: &'a dyn Fn(&Path) -> bool,
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.end.number
+    }
+
+    /// Monotonic nanoseconds of the end of the period before; 0 in the first period.
+    #[must_use]
+    pub fn since_ns(&self) -> u64 {
+        self.earlier.last().map_or(0, |before| before.mono_ns)
+    }
+
+    /// Folders of the processes whose last share was found in this period when it was read. They
+    /// must be removed before the next period is read, which would have that share again.
+    #[must_use]
+    pub fn over(&self) -> Vec<PathBuf> {
+        self.over.borrow().clone()
+    }
+
+    /// Begins to read the period, perhaps again.
+    pub(super) fn forget_over(&self) {
+        self.over.borrow_mut().clear();
+    }
 }
 
 /// One process's share of the period.
@@ -38,7 +70,7 @@ pub(super) struct PeriodOfProcess {
 
 impl Period<'_> {
     /// The share of this period of the process in `folder`. `None` if the process has none: it is
-    /// suspended and has not ended the period yet, or its own end lies in an earlier period.
+    /// suspended and has not ended the period yet, or nothing was left of it.
     pub(super) fn of_process(
         &self,
         folder: &Path,
@@ -46,35 +78,46 @@ impl Period<'_> {
         log: &Arc<GainsLog>,
         clocks: &Clocks,
     ) -> Option<PeriodOfProcess> {
-        let mut cuts: Vec<&Boundary> =
-            dictionary.boundaries.iter().filter(|boundary| boundary.record.kind == BoundaryKind::Cut).collect();
+        let mut cuts: Vec<&Boundary> = dictionary
+            .boundaries
+            .iter()
+            .filter(|boundary| boundary.record.kind == BoundaryKind::Cut && self.is_in_time(boundary))
+            .collect();
         cuts.sort_by_key(|cut| cut.record.mono_ns);
         let number_of = |cut: &Boundary| cut.record.ended_period();
         // A process that could not end earlier periods has their time in this one.
-        let before = cuts.iter().rev().copied().find(|cut| number_of(cut).is_some_and(|number| number < self.number));
-        let end = match cuts.iter().copied().find(|cut| number_of(cut) == Some(self.number)) {
+        let before = cuts.iter().rev().copied().find(|cut| number_of(cut).is_some_and(|number| number < self.number()));
+        let since_ns = before.map_or(clocks.mono_start, |before| before.record.mono_ns);
+        let end = match cuts.iter().copied().find(|cut| number_of(cut) == Some(self.number())) {
             Some(end) => Some(end),
-            None if !self.has_time_of(clocks) => return None,
+            None if clocks.mono_start >= self.end.mono_ns => return None,
             None if clocks.ended || clocks.stopped || (self.has_ended)(folder) => {
+                self.over.borrow_mut().push(folder.to_owned());
+                if (clocks.ended || clocks.stopped) && clocks.mono_last <= since_ns {
+                    return None;
+                }
                 cuts.iter().rev().copied().find(|cut| cut.record.is_end_of_process())
             }
             None => return None,
         };
-        let since_ns = before.map_or(clocks.mono_start, |before| before.record.mono_ns);
         // Events after the last boundary of a process that ends belong to its last period.
         let until_ns = end.filter(|end| number_of(end).is_some()).map_or(u64::MAX, |end| end.record.mono_ns);
         let kept_since = clocks.kept_ns.map_or(0, |kept_ns| clocks.mono_last.saturating_sub(kept_ns));
         let gains = end.and_then(|end| parts::of_period(before, end, &dictionary.carried, log));
         let counts = dictionary.process.calls.is_some();
         Some(PeriodOfProcess {
-            kept: KeptTime::period(self.number, clocks.mono_start, (since_ns.max(kept_since), until_ns)),
+            kept: KeptTime::period(self.number(), clocks.mono_start, (since_ns.max(kept_since), until_ns)),
             lacks_calls: counts && gains.is_none(),
             gains,
         })
     }
 
-    /// Whether the process lived within the period.
-    fn has_time_of(&self, clocks: &Clocks) -> bool {
-        clocks.mono_start < self.until_ns && clocks.mono_last > self.since_ns
+    /// Whether the launcher knew of this boundary when it wrote the period. A process that answers
+    /// late, as it was suspended, draws the boundary after its period was written without it.
+    fn is_in_time(&self, boundary: &Boundary) -> bool {
+        let Some(number) = boundary.record.ended_period() else { return true };
+        let ends = [&self.end].into_iter().chain(self.earlier.iter().rev());
+        let end = ends.into_iter().find(|end| end.number == number);
+        end.is_none_or(|end| boundary.record.mono_ns <= end.mono_ns)
     }
 }

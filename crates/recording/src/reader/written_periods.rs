@@ -24,8 +24,8 @@ pub struct EndOfPeriod {
 /// How far a recording in periods has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenPeriods {
-    /// The last period that the launcher has written.
-    pub written: EndOfPeriod,
+    /// The periods that the launcher has written, in order.
+    pub written: Vec<EndOfPeriod>,
     /// The last period that a process has ended.
     pub ended: EndOfPeriod,
     /// Start of the recording, first in monotonic nanoseconds, then in nanoseconds since the Unix
@@ -36,6 +36,12 @@ pub struct WrittenPeriods {
 }
 
 impl WrittenPeriods {
+    /// The last period that the launcher has written.
+    #[must_use]
+    pub fn last_written(&self) -> EndOfPeriod {
+        self.written.last().copied().unwrap_or_default()
+    }
+
     /// Identifier of the recording of one period; empty if the whole recording has no identifier.
     #[must_use]
     pub fn id_of(&self, number: u32) -> String {
@@ -56,7 +62,7 @@ pub fn written_periods(folder: &Path) -> WrittenPeriods {
             }
             PeriodEnd::LOG => {
                 let end = decode(payload).map(|PeriodEnd { number, mono_ns }| EndOfPeriod { number, mono_ns });
-                found.written = end.unwrap_or(found.written);
+                found.written.extend(end);
             }
             _ => {}
         }

@@ -88,9 +88,9 @@ pub fn open_directory(bytes: &[u8]) {
 /// Reads all contents of some periods of a recording directory.
 pub fn open_periods(folder: &Path) {
     let so_far = crate::written_periods(folder);
-    for number in [1, so_far.written.number, so_far.ended.number, u32::MAX] {
-        let (since_ns, until_ns) = (so_far.written.mono_ns, u64::MAX);
-        let period = crate::Period { number, since_ns, until_ns, has_ended: &|_| true };
+    for number in [1, so_far.last_written().number, so_far.ended.number, u32::MAX] {
+        let end = crate::EndOfPeriod { number, mono_ns: u64::MAX };
+        let period = crate::Period::new(end, &so_far.written, &|_| true);
         if let Ok(recording) = crate::open_period(folder, &period) {
             load_all(&recording);
         }
