@@ -51,7 +51,8 @@ The object `recording`:
 | `id` | identifier of the recording, `null` in old ones |
 | `command` | the command line of the program, as a list |
 | `started` | time of the start, RFC 3339 in UTC |
-| `duration_ns` | length of the recording |
+| `duration_ns` | length of the run, from its start to the end of the recording |
+| `since_ns`, `until_ns` | the recorded time, counted from the start of the run: of a period, or of the last seconds, when it began and ended; else the whole run |
 | `instruments` | `given`: what was asked for; `filled`: the same with all defaults |
 | `complete` | whether nothing is missing |
 | `processes` | for each process `pid`, `command`, `runtime`, `complete`, `exit_code` or `signal`, `resource` (attributes named as OpenTelemetry has them), `sampling` (`instrument`, `period_ns`) |

@@ -160,12 +160,13 @@ pub use metric::{Amount, CALLS, CPU, Column, Metric, SampleCount, Source, StackE
 pub use metrics::METRICS;
 pub use native::{leave_inlined_out, name_native_code};
 pub use overflow::{StackOverflow, stack_overflows};
-pub use parts::{keep_parts, observed_ns, observed_unix_ns, ran_on};
+pub use parts::{keep_parts, observed_ns, observed_unix_ns, ran_on, recorded_time};
 pub use patterns::{UnmatchedPattern, methods_like, missed_line, unmatched_patterns};
 pub use pictures::{
     ChangedTree, FunctionAmounts, Neighbours as PictureNeighbours, PictureChange, PictureFunction, PictureFunctions,
     PictureMeasure, PictureRow, Pictures,
 };
+pub use pieces::Pieces;
 pub use printable::{is_printable, one_line};
 pub use probe_callers::{CallerNode, CallerSums, ProbeCallers};
 pub use probe_calls::{ProbeCall, ProbeLog};
@@ -204,8 +205,6 @@ pub use views::summary::{
     SampledThreads, StateRow, Summary, findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
-pub use views::timeline::{
-    Lane, PIECES as TIMELINE_PIECES, Timeline, TimelineRow, cpu_timeline, piece_ns as timeline_piece_ns, timeline,
-};
+pub use views::timeline::{Lane, Timeline, TimelineRow, cpu_timeline, timeline, timeline_pieces};
 pub use views::triage::{Evidence, Triage, TriageVerdict, Trouble, Vitals, triage};
 pub use waits::{TimeState, WaitKind};

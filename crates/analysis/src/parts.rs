@@ -61,14 +61,30 @@ pub fn ran_on(recording: &Recording) -> bool {
         && (is_earlier() || all.iter().all(|one| one.has_lost(LossReason::Stopped)))
 }
 
-/// The time that a recording covers, in nanoseconds since the start of the run.
+/// The time that a recording covers, in nanoseconds since the start of the run: the recording's
+/// period, or the whole run. Chosen parts do not change it.
+#[must_use]
+pub fn recorded_time(recording: &Recording) -> Range<u64> {
+    time_of(recording, |process| Some(Some(part_time(process)?)))
+}
+
+/// The time from a process's first part to its last one; `None` without parts.
+fn part_time(process: &Process) -> Option<Range<u64>> {
+    Some(process.parts.first()?.since_ns..process.parts.last()?.until_ns)
+}
+
+/// As [`recorded_time`], but only with the chosen parts.
 fn observed_time(recording: &Recording) -> Range<u64> {
-    let whole = 0..recording.run.duration_ns;
-    // A process without one of the chosen parts has nothing to show.
-    let of_process = |process: &Process| match &process.shown {
+    time_of(recording, |process| match &process.shown {
+        // A process without one of the chosen parts has nothing to show.
         Some(shown) => Some(shown.first().zip(shown.last()).map(|(first, last)| first.0..last.1)),
-        None => Some(Some(process.parts.first()?.since_ns..process.parts.last()?.until_ns)),
-    };
+        None => Some(Some(part_time(process)?)),
+    })
+}
+
+/// The time of all processes; the whole run where `of_process` has no time of one.
+fn time_of(recording: &Recording, of_process: impl Fn(&Process) -> Option<Option<Range<u64>>>) -> Range<u64> {
+    let whole = 0..recording.run.duration_ns;
     let observed: Option<Vec<_>> = recording.processes.iter().map(of_process).collect();
     let observed: Option<Vec<Range<u64>>> = observed.map(|all| all.into_iter().flatten().collect());
     let Some(observed) = observed.filter(|observed| !observed.is_empty()) else { return whole };

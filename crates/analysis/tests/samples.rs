@@ -1,8 +1,8 @@
 //! Views of samples that the tests take themselves.
 
 use clrscope_analysis::{
-    CodePlace, Finding, FindingKind, Forest, FoundPlace, FunctionRow, InliningKnowledge, LinesView, NativeCode, Query,
-    QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers,
+    CodePlace, Finding, FindingKind, Forest, FoundPlace, FunctionRow, InliningKnowledge, LinesView, NativeCode, Pieces,
+    Query, QueryProblem, SAMPLES, SampleKind, Sort, ThreadSelector, Tiers, TreeOptions, TreePlace, callees, callers,
     functions, leave_inlined_out, lines, modules, name_native_code, share_bounds, summary, threads, tree,
 };
 use clrscope_contract::request::Pattern;
@@ -745,8 +745,8 @@ fn nodes_know_when_they_had_their_amounts() {
     let forest = Forest::open(&recording, &query).expect("a forest");
     let options = TreeOptions::default();
     // A piece of the run is 100 of its 1,000 steps long.
-    let of = |pieces: u32, options: &TreeOptions| {
-        let found = forest.over_time(&recording, options, pieces);
+    let of = |pieces: u64, options: &TreeOptions| {
+        let found = forest.over_time(&recording, options, Pieces::of_recording(&recording, pieces));
         found.iter().map(|one| (one.node, one.piece, one.amount / STEP_NS)).collect::<Vec<_>>()
     };
     assert_eq!(of(10, &options), [(1, 0, 50), (2, 0, 50)]);

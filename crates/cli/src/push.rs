@@ -144,8 +144,9 @@ pub(crate) fn recording(path: &Path, plan: &PushPlan, quiet: bool) {
     recordings(&[path.to_owned()], plan, quiet);
 }
 
-/// As [`recording`], for several recordings.
-pub(crate) fn recordings(paths: &[PathBuf], plan: &PushPlan, quiet: bool) {
+/// As [`recording`], for several recordings. Returns whether nothing is left to do: what was not
+/// sent waits in the spool, or is lost and was reported.
+pub(crate) fn recordings(paths: &[PathBuf], plan: &PushPlan, quiet: bool) -> bool {
     match push(paths, &[], plan) {
         Ok(report) => {
             for target in &report.targets {
@@ -156,8 +157,12 @@ pub(crate) fn recordings(paths: &[PathBuf], plan: &PushPlan, quiet: bool) {
             if let Some(lost) = lost(&report) {
                 say(&format!("clrscope: {lost}"));
             }
+            true
         }
-        Err(failure) => say(&one_line(format!("clrscope: not pushed: {}: {}", failure.what(), failure.why()))),
+        Err(failure) => {
+            say(&one_line(format!("clrscope: not pushed: {}: {}", failure.what(), failure.why())));
+            false
+        }
     }
 }
 

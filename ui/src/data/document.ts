@@ -41,8 +41,10 @@ export interface Measure {
   total: string | null;
 }
 
-/** Own amounts of a tree's rows by equal pieces of the run. */
+/** Own amounts of a tree's rows by equal pieces of the recorded time. */
 export interface Times {
+  /** Beginning of the first piece. */
+  start_ns: number;
   piece_ns: number;
   /** Rows of each piece. */
   counts: number[];
@@ -77,8 +79,10 @@ export interface PackedTrack {
   greatest?: number[];
 }
 
-/** What a run did in each of its equal pieces; null of what was not recorded. */
+/** What a run did in each equal piece of the recorded time; null of what was not recorded. */
 export interface OverTime {
+  /** Beginning of the first piece. */
+  start_ns: number;
   piece_ns: number;
   cpu: { kind: string; ns: number[] }[] | null;
   pauses: { count: number; total_ns: number; longest_ns: number; ns: number[] } | null;
@@ -141,6 +145,9 @@ export interface Recording {
   command: string[];
   started: string;
   duration_ns: number;
+  /** The time that was recorded, since the start of the run. */
+  since_ns: number;
+  until_ns: number;
   instruments: { given: string; filled: string };
   complete: boolean;
   processes: Process[];

@@ -46,6 +46,8 @@ export interface Lanes {
   pieces: number;
   /** Nanoseconds of a piece. */
   piece: number;
+  /** Beginning of the first piece. */
+  start: number;
   lanes: Lane[];
   /** What the amounts are. */
   title: string;
@@ -54,10 +56,10 @@ export interface Lanes {
 const keyOf = (pid: number, thread: { [key: string]: Json } | undefined): string => `${pid}.${thread?.id ?? 0}`;
 
 /** The lanes of a document of the view `timeline`. */
-export function lanesOf(document: Document | undefined, firstPid: number): Lanes {
+export function lanesOf(document: Document | undefined, firstPid: number, start: number): Lanes {
   const section = document?.main;
   // Without samples there are no threads to be seen; nothing is looked at more closely than this.
-  if (!section) return { kinds: [], pieces: 0, piece: 1e6, lanes: [], title: "" };
+  if (!section) return { kinds: [], pieces: 0, piece: 1e6, start, lanes: [], title: "" };
   const column = (key: string) => section.column(key)!;
   const [thread, kind, begin, duration, amount] = ["thread", "kind", "time_ns", "duration_ns", "amount_ns"].map(column);
   // One process needs no number.
@@ -65,14 +67,14 @@ export function lanesOf(document: Document | undefined, firstPid: number): Lanes
   const kinds: string[] = [];
   const lanes = new Map<string, Lane>();
   let piece = 1;
-  let last = 0;
+  let last = start;
   for (let row = 0; row < section.rows; row++) {
     piece = Math.max(piece, duration.number(row));
     last = Math.max(last, begin.number(row));
     const name = String(kind.value(row));
     if (!kinds.includes(name)) kinds.push(name);
   }
-  const pieces = Math.floor(last / piece) + 1;
+  const pieces = Math.floor((last - start) / piece) + 1;
   for (let row = 0; row < section.rows; row++) {
     const found = thread.value(row) as { [key: string]: Json } | undefined;
     const key = keyOf(pid?.number(row) ?? firstPid, found);
@@ -82,11 +84,11 @@ export function lanesOf(document: Document | undefined, firstPid: number): Lanes
       lane = { key, label, amounts: new Float64Array(pieces * kinds.length) };
       lanes.set(key, lane);
     }
-    const at = Math.floor(begin.number(row) / piece);
+    const at = Math.max(0, Math.floor((begin.number(row) - start) / piece));
     lane.amounts[at * kinds.length + kinds.indexOf(String(kind.value(row)))] += amount.number(row);
   }
   // Those that were busy most come first.
-  return { kinds, pieces, piece, lanes: [...lanes.values()], title: (document.sections.find((section) => section.packed.key === "threads")?.packed.title ?? "time").replace(/ of threads.*/, "") };
+  return { kinds, pieces, piece, start, lanes: [...lanes.values()], title: (document.sections.find((section) => section.packed.key === "threads")?.packed.title ?? "time").replace(/ of threads.*/, "") };
 }
 
 /** What happened, of all documents that know moments. */

@@ -226,7 +226,8 @@ export class Profile {
     const [all, within] = [new Float64Array(size * sets), new Float64Array(size * sets)];
     let at = 0;
     times.counts.forEach((rows, piece) => {
-      const [begin, end] = [piece * times.piece_ns, (piece + 1) * times.piece_ns];
+      const begin = times.start_ns + piece * times.piece_ns;
+      const end = begin + times.piece_ns;
       const part = Math.max(0, Math.min(end, until) - Math.max(begin, since)) / times.piece_ns;
       let row = 0;
       for (const last = at + rows; at < last; at++) {

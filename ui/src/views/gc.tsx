@@ -11,7 +11,7 @@ import { Sections } from "./section";
 interface Props {
   documents: Document[];
   /** Duration of the run. */
-  whole: number;
+  whole: [number, number];
   state: State;
   update(change: Partial<State>, push?: boolean): void;
   dark: boolean;
@@ -38,7 +38,7 @@ export function Collections({ documents, whole, state, update, dark }: Props) {
 
 interface ChartProps {
   section: Section;
-  whole: number;
+  whole: [number, number];
   range: [number, number] | null;
   choose(range: [number, number] | null): void;
   dark: boolean;
@@ -107,7 +107,7 @@ function Chart({ label, data, format, bars, series, whole, range, choose, dark }
       {
         width: element.clientWidth || 300,
         height: 170,
-        scales: { x: { time: false, range: range ? [range[0] / 1e9, range[1] / 1e9] : [0, whole / 1e9] }, y: { range: (_, __, most) => [0, (most || 1) * 1.05] } },
+        scales: { x: { time: false, range: range ? [range[0] / 1e9, range[1] / 1e9] : [whole[0] / 1e9, whole[1] / 1e9] }, y: { range: (_, __, most) => [0, (most || 1) * 1.05] } },
         axes: [
           { ...axis, values: (_, ticks) => ticks.map((at) => time(at * 1e9)) },
           { ...axis, size: 74, values: (_, ticks) => ticks.map((at) => format(at)) },
@@ -143,7 +143,7 @@ function Chart({ label, data, format, bars, series, whole, range, choose, dark }
       observer.disconnect();
       chart.destroy();
     };
-  }, [data, dark, whole, range?.join()]);
+  }, [data, dark, whole.join(), range?.join()]);
   return (
     <figure class="chart">
       <figcaption>{label}; drag to choose a part of the time</figcaption>

@@ -39,7 +39,7 @@ export function Overview({ document, page, tabs, metrics, functions, dark, state
           <ul class="cards">{cards.map((card, at) => <li key={at}><OneCard card={card} update={update} /></li>)}</ul>
         </section>
       )}
-      {strip && <Rows strip={strip} kinds={bars.find(({ section }) => section.packed.key === "kinds")?.parts ?? []} whole={page.recording.duration_ns} tabs={tabs} dark={dark} range={state.range} update={update} />}
+      {strip && <Rows strip={strip} kinds={bars.find(({ section }) => section.packed.key === "kinds")?.parts ?? []} whole={[page.recording.since_ns, page.recording.until_ns]} tabs={tabs} dark={dark} range={state.range} update={update} />}
       {bars.filter(({ parts }) => parts.length > 0).map(({ section, parts }) => <Stacked key={section.packed.key} title={section.packed.title ?? ""} parts={parts} />)}
       <NotRecorded missing={page.missing} />
     </div>
@@ -71,9 +71,9 @@ interface Row {
 }
 
 /** What was recorded over the run, a row for each. */
-function Rows({ strip, kinds, whole, tabs, dark, range, update }: { strip: OverTime; kinds: Part[]; whole: number; tabs: Tab[]; dark: boolean; range: [number, number] | null; update: Props["update"] }) {
+function Rows({ strip, kinds, whole, tabs, dark, range, update }: { strip: OverTime; kinds: Part[]; whole: [number, number]; tabs: Tab[]; dark: boolean; range: [number, number] | null; update: Props["update"] }) {
   const rows = useMemo(() => rowsOf(strip, kinds, dark), [strip, kinds, dark]);
-  const seen = useMemo((): [number, number] => [0, Math.max(1, whole)], [whole]);
+  const seen = useMemo((): [number, number] => [whole[0], Math.max(whole[0] + 1, whole[1])], [whole.join()]);
   if (rows.length === 0) return null;
   return (
     <section aria-label="Over time">
@@ -95,14 +95,14 @@ function Rows({ strip, kinds, whole, tabs, dark, range, update }: { strip: OverT
 }
 
 function rowsOf(strip: OverTime, kinds: Part[], dark: boolean): Row[] {
-  const { piece_ns: piece, cpu, pauses, heap, exceptions, requests } = strip;
+  const { start_ns: start, piece_ns: piece, cpu, pauses, heap, exceptions, requests } = strip;
   const rows: Row[] = [];
   const bars = (values: number[], colour: string): Row["draw"] => (context, x) => {
     const most = Math.max(1, ...values);
     context.fillStyle = colour;
     values.forEach((value, at) => {
       const high = value > 0 ? Math.max(2, (value / most) * (HIGH - 4)) : 0;
-      context.fillRect(x(at * piece), HIGH - 1 - high, Math.max(1, x((at + 1) * piece) - x(at * piece)), high);
+      context.fillRect(x(start + at * piece), HIGH - 1 - high, Math.max(1, x(start + (at + 1) * piece) - x(start + at * piece)), high);
     });
   };
   if (cpu && cpu.length > 0) {
@@ -120,7 +120,7 @@ function rowsOf(strip: OverTime, kinds: Part[], dark: boolean): Row[] {
           if (ns[at] <= 0) continue;
           const high = (ns[at] / most) * (HIGH - 4);
           context.fillStyle = (KINDS_OF_WORK[kind] ?? KINDS_OF_WORK.unknown).colour;
-          context.fillRect(x(at * piece), y - high, Math.max(1, x((at + 1) * piece) - x(at * piece)), high);
+          context.fillRect(x(start + at * piece), y - high, Math.max(1, x(start + (at + 1) * piece) - x(start + at * piece)), high);
           y -= high;
         }
       }),
@@ -142,9 +142,9 @@ function rowsOf(strip: OverTime, kinds: Part[], dark: boolean): Row[] {
         const now = value ?? before;
         if (now === null) return;
         context.globalAlpha = 0.25;
-        context.fillRect(x(at * piece), y(now), x((at + 1) * piece) - x(at * piece), HIGH - 1 - y(now));
+        context.fillRect(x(start + at * piece), y(now), x(start + (at + 1) * piece) - x(start + at * piece), HIGH - 1 - y(now));
         context.globalAlpha = 1;
-        context.fillRect(x(at * piece), y(now) - 0.75, x((at + 1) * piece) - x(at * piece) + 0.5, 1.5);
+        context.fillRect(x(start + at * piece), y(now) - 0.75, x(start + (at + 1) * piece) - x(start + at * piece) + 0.5, 1.5);
         before = now;
       });
     },

@@ -14,7 +14,7 @@ interface Props {
   /** The same of all requests, whichever were chosen. */
   all: Document[];
   /** Duration of the run. */
-  whole: number;
+  whole: [number, number];
   state: State;
   /** The tab that shows the work of chosen requests; null where nobody can be asked for that. */
   workTab: string | null;
@@ -49,7 +49,7 @@ function OverTime({ section, whole, state, workTab, update }: OverTimeProps) {
   const groups = useMemo(() => groupsOf(requests), [requests]);
   const shown = groups.find(({ group }) => writtenGroup(group) === state.map) ?? groups[0];
   const columns = innerWidth < 600 ? 24 : 60;
-  const map = useMemo(() => shown && heatMapOf(requests, shown.group, state.range ?? [0, lastOf(requests, whole)], columns), [requests, shown, state.range, whole, columns]);
+  const map = useMemo(() => shown && heatMapOf(requests, shown.group, state.range ?? [whole[0], lastOf(requests, whole[1])], columns), [requests, shown, state.range, whole.join(), columns]);
   if (!shown) return null;
   const canShowWork = workTab !== null && shown.group.direction === "served";
   const choose = (chosen: Chosen | null) => update({ requests: chosen, ...(chosen && canShowWork ? { tab: workTab, zoom: null, sort: "" } : {}) }, true);

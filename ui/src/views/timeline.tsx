@@ -31,7 +31,7 @@ interface Props {
 }
 
 export function Timeline({ documents, page, state, update, dark }: Props) {
-  const lanes = useMemo(() => lanesOf(documents.find((one) => one.view === "timeline"), page.recording.processes[0]?.pid ?? 0), [documents]);
+  const lanes = useMemo(() => lanesOf(documents.find((one) => one.view === "timeline"), page.recording.processes[0]?.pid ?? 0, page.recording.since_ns), [documents, page.recording.since_ns]);
   const tracks = useMemo(() => tracksOf(documents.find((one) => one.view === "counters")), [documents]);
   const shown = useMemo(() => (state.counters ? tracks.filter((track) => state.counters!.includes(track.key)) : unasked(tracks)), [tracks, state.counters?.join("\n")]);
   const markers = useMemo(() => markersOf(page, documents), [page, documents]);
@@ -42,20 +42,21 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   const { rows, idle } = useMemo(() => folded(lanes, isOpen), [lanes, isOpen]);
   const list = useVirtual(rows.length, scroll, shown.length * TRACK);
   const [told, setTold] = useState("");
-  const whole = Math.max(page.recording.duration_ns, lanes.pieces * lanes.piece);
+  const begin = page.recording.since_ns;
+  const whole = Math.max(page.recording.until_ns, begin + lanes.pieces * lanes.piece);
   const range = state.range;
   const drag = useRef<number | null>(null);
-  // The part of the run that is in sight.
-  const [seen, setSeen] = useState<[number, number]>([0, whole]);
+  // The part of the recorded time that is in sight.
+  const [seen, setSeen] = useState<[number, number]>([begin, whole]);
   const growing = useRef(whole);
   useEffect(() => {
     // A run that goes on stays in sight as a whole.
-    setSeen(([from, to]) => (from === 0 && to === growing.current ? [0, whole] : [from, Math.min(to, whole)]));
+    setSeen(([from, to]) => (from === begin && to === growing.current ? [begin, whole] : [from, Math.min(to, whole)]));
     growing.current = whole;
   }, [whole]);
   const see = (from: number, to: number) => {
-    const wide = Math.max(lanes.piece, Math.min(whole, to - from));
-    const start = Math.max(0, Math.min(whole - wide, from));
+    const wide = Math.max(lanes.piece, Math.min(whole - begin, to - from));
+    const start = Math.max(begin, Math.min(whole - wide, from));
     setSeen([start, start + wide]);
   };
   const zoomAround = (at: number, factor: number) => see(at - (at - seen[0]) * factor, at + (seen[1] - at) * factor);
@@ -70,9 +71,9 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
       KeyD: () => pan(0.2),
       ArrowLeft: () => pan(-0.2),
       ArrowRight: () => pan(0.2),
-      Digit0: () => see(0, whole),
-      Numpad0: () => see(0, whole),
-      Escape: () => (range ? update({ range: null }, true) : see(0, whole)),
+      Digit0: () => see(begin, whole),
+      Numpad0: () => see(begin, whole),
+      Escape: () => (range ? update({ range: null }, true) : see(begin, whole)),
     };
     const byKey: Record<string, () => void> = { "+": actions.KeyW, "=": actions.KeyW, "-": actions.KeyS };
     const action = byKey[event.key] ?? actions[event.code];
@@ -121,8 +122,8 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   };
   const seconds = (ns: number) => Number((ns / 1e9).toFixed(6));
   const setRange = (side: 0 | 1, text: string) => {
-    const next: [number, number] = range ? [...range] : [0, whole];
-    next[side] = Math.max(0, Math.min(whole, Number(text) * 1e9));
+    const next: [number, number] = range ? [...range] : [begin, whole];
+    next[side] = Math.max(begin, Math.min(whole, Number(text) * 1e9));
     update({ range: next[1] > next[0] ? next : null }, true);
   };
   const present = new Set(markers.map((marker) => marker.kind));
@@ -130,7 +131,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   return (
     <div class="timeline">
       <div class="bar inner">
-        <label>from <input type="number" min="0" step="any" value={seconds(range?.[0] ?? 0)} onChange={(event) => setRange(0, event.currentTarget.value)} /> s</label>
+        <label>from <input type="number" min="0" step="any" value={seconds(range?.[0] ?? begin)} onChange={(event) => setRange(0, event.currentTarget.value)} /> s</label>
         <label>to <input type="number" min="0" step="any" value={seconds(range?.[1] ?? whole)} onChange={(event) => setRange(1, event.currentTarget.value)} /> s</label>
         {range && <button type="button" class="chip" onClick={() => update({ range: null }, true)}>{time(range[1] - range[0])} chosen ×</button>}
         <span class="faint">{lanes.lanes.length > 0 && `${count(lanes.lanes.length)} ${lanes.lanes.length === 1 ? "thread" : "threads"}, ${lanes.title.toLowerCase().replace("cpu", "CPU")} in pieces of ${time(lanes.piece)}; `}drag over a strip to choose a part of the time, W and S or Ctrl+wheel zoom</span>
@@ -210,7 +211,7 @@ function grouped(markers: Marker[]): Map<string, Marker[]> {
 
 /** What is at a moment, and around it in a part of what is in sight. */
 function inWords(lanes: Lanes, lane: Lane, markers: Marker[], at: number, seen: number): string {
-  const piece = Math.floor(at / lanes.piece);
+  const piece = Math.floor((at - lanes.start) / lanes.piece);
   const kinds = lanes.kinds.map((kind, number) => [kind, lane.amounts[piece * lanes.kinds.length + number] ?? 0] as const);
   const parts = kinds.filter(([, amount]) => amount > 0).sort((a, b) => b[1] - a[1]).map(([kind, amount]) => `${kind.replaceAll("_", " ")} ${time(amount)}`);
   const near = markers.filter((marker) => Math.abs(marker.time - at) < seen / 300).slice(0, 3).map((marker) => `${time(marker.time)} ${marker.text}`);
@@ -227,10 +228,12 @@ interface StripProps extends Sight {
 function LaneStrip({ lanes, lane, markers, common, ...sight }: StripProps) {
   const { seen } = sight;
   const draw = (context: CanvasRenderingContext2D, x: (ns: number) => number, width: number) => {
-    const last = Math.min(lanes.pieces, Math.ceil(seen[1] / lanes.piece) + 1);
-    for (let piece = Math.floor(seen[0] / lanes.piece); piece < last; piece++) {
+    const pieceAt = (ns: number) => (ns - lanes.start) / lanes.piece;
+    const last = Math.min(lanes.pieces, Math.ceil(pieceAt(seen[1])) + 1);
+    for (let piece = Math.max(0, Math.floor(pieceAt(seen[0]))); piece < last; piece++) {
       let y = ROW - 2;
-      const [from, to] = [x(piece * lanes.piece), x((piece + 1) * lanes.piece)];
+      const begin = lanes.start + piece * lanes.piece;
+      const [from, to] = [x(begin), x(begin + lanes.piece)];
       lanes.kinds.forEach((kind, number) => {
         const amount = lane.amounts[piece * lanes.kinds.length + number];
         if (amount <= 0) return;

@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::metric::StackEvent;
 use crate::metric_events::{Block, Event};
 use crate::paths::{Paths, StackPaths, UNKNOWN};
-use crate::pieces::share_out;
+use crate::pieces::Pieces;
 use crate::stack_trees::wanted_part;
 use crate::time_states::TimeStates;
 use crate::waits::TimeState;
@@ -52,12 +52,11 @@ const BESIDE: u32 = u32::MAX;
 
 impl<'a> Forest<'a> {
     /// Amounts of the nodes that [`walk`](Self::walk) shows with these options, for each of
-    /// `pieces` equal pieces of the run. The amount of a node that is left out counts for the
+    /// these pieces of the recording's time. The amount of a node that is left out counts for the
     /// nearest shown node above it. Empty if the metric is not made of events: trees of `calls` are
     /// sums over the whole run.
     #[must_use]
-    pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: u32) -> Vec<NodePiece> {
-        let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
+    pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: Pieces) -> Vec<NodePiece> {
         let mut sums: FxHashMap<(u32, u32, Option<TimeState>), u64> = FxHashMap::default();
         let mut shown = 0_u32;
         for paths in &self.paths {
@@ -85,9 +84,8 @@ impl<'a> Forest<'a> {
                 let Some(at) = at else { continue };
                 let node = *nodes.entry((thread, at)).or_insert_with(|| known.node_at(thread, at));
                 let node = node.unwrap_or(BESIDE);
-                let most = u64::from(pieces) - 1;
-                share_out(event.time_ns, event.lasted_ns, part.amount, piece_ns, most, |piece, amount| {
-                    let sum = sums.entry((node, piece.min(most) as u32, state)).or_default();
+                pieces.share_out(event.time_ns, event.lasted_ns, part.amount, |piece, amount| {
+                    let sum = sums.entry((node, piece as u32, state)).or_default();
                     *sum = sum.saturating_add(amount);
                 });
             }

@@ -12,18 +12,18 @@ use super::process::totals;
 use crate::metric::Metric;
 use crate::metric_events::{Event, MetricEvents};
 use crate::paths;
-use crate::pieces::share_out;
+use crate::pieces::Pieces;
 use crate::query::{Query, QueryProblem};
 use crate::samples::{EventKinds, SAMPLED_CPU, SAMPLED_WALL};
 use crate::select;
 
-/// Number of pieces into which a run is divided.
-pub const PIECES: u64 = 240;
+/// Number of pieces into which the time of a recording is divided.
+const PIECES: u64 = 240;
 
-/// Length of each piece of a run, in nanoseconds.
+/// The pieces of a recording's time.
 #[must_use]
-pub fn piece_ns(recording: &Recording) -> u64 {
-    recording.run.duration_ns.div_ceil(PIECES).max(1)
+pub fn timeline_pieces(recording: &Recording) -> Pieces {
+    Pieces::of_recording(recording, PIECES)
 }
 
 /// Time that a thread spent on one kind of work, or in one state, in one piece of the run.
@@ -75,7 +75,7 @@ pub struct Timeline<'a> {
 }
 
 /// Time of a thread by piece and kind.
-type Pieces = BTreeMap<(u64, &'static str), u64>;
+type Sums = BTreeMap<(u64, &'static str), u64>;
 
 /// Samples over time. They are samples of `wall`, which show what threads wait for, or samples of
 /// `cpu` if `wall` was not recorded.
@@ -103,8 +103,8 @@ fn by_metrics<'a>(
     query.without_metric("timeline")?;
     let metric = metrics.iter().copied().find(|metric| metric.is_in(recording));
     let metric = metric.ok_or(QueryProblem::NotRecorded { view: "timeline", instrument: SAMPLED_CPU.instrument })?;
-    let piece_ns = piece_ns(recording);
-    let mut found: Vec<(&'a Process, &'a Thread, Pieces)> = Vec::new();
+    let all = timeline_pieces(recording);
+    let mut found: Vec<(&'a Process, &'a Thread, Sums)> = Vec::new();
     for selected in select::threads(recording, query)? {
         let process = selected.process;
         let Some(measured) = MetricEvents::for_metric(process, metric) else { continue };
@@ -120,11 +120,11 @@ fn by_metrics<'a>(
                     } else {
                         Sample::flagged(event.flags).state.name()
                     };
-                    add(amounts, &event, kind, piece_ns);
+                    add(amounts, &event, kind, all);
                 }
             }
         });
-        let mut by_thread: BTreeMap<u32, Pieces> = BTreeMap::new();
+        let mut by_thread: BTreeMap<u32, Sums> = BTreeMap::new();
         for ((thread, piece, kind), amount) in parts.into_iter().flatten() {
             let sum = by_thread.entry(thread).or_default().entry((piece, kind)).or_default();
             *sum = sum.saturating_add(amount);
@@ -132,12 +132,13 @@ fn by_metrics<'a>(
         found.extend(by_thread.into_iter().map(|(index, pieces)| (process, &process.threads[index as usize], pieces)));
     }
     found.sort_by_key(|(process, thread, pieces)| (Reverse((busy(pieces), sum(pieces))), process.pid, thread.id));
-    let mut rows: Vec<TimelineRow<'a>> = found.iter().flat_map(|one| rows_of(one, piece_ns)).collect();
+    let mut rows: Vec<TimelineRow<'a>> = found.iter().flat_map(|one| rows_of(one, all)).collect();
     let left_out = query.cut(&mut rows);
     let lanes = found.iter().map(|(process, thread, pieces)| lane(process.pid, thread, pieces)).collect();
     let plain = Query { per_thread: false, metric: Some(metric), ..query.clone() };
     let paths = paths::select(recording, query, metric)?;
     let totals: Vec<_> = paths.iter().map(|p| (p.process, totals(p, &plain))).collect();
+    let piece_ns = all.piece_ns;
     Ok(Timeline { rows, left_out, lanes, piece_ns, conditions: conditions_of(recording, query, metric, &totals) })
 }
 
@@ -145,23 +146,23 @@ fn by_metrics<'a>(
 type Amounts = FxHashMap<(u32, u64, &'static str), u64>;
 
 /// Adds a sample to the pieces that it spans.
-fn add(amounts: &mut Amounts, event: &Event, kind: &'static str, piece_ns: u64) {
-    share_out(event.time_ns, event.lasted_ns, event.amount, piece_ns, PIECES, |piece, amount| {
+fn add(amounts: &mut Amounts, event: &Event, kind: &'static str, pieces: Pieces) {
+    pieces.share_out(event.time_ns, event.lasted_ns, event.amount, |piece, amount| {
         let sum = amounts.entry((event.thread, piece, kind)).or_default();
         *sum = sum.saturating_add(amount);
     });
 }
 
 fn rows_of<'a, 'f>(
-    (process, thread, pieces): &'f (&'a Process, &'a Thread, Pieces),
-    piece_ns: u64,
+    (process, thread, pieces): &'f (&'a Process, &'a Thread, Sums),
+    all: Pieces,
 ) -> impl Iterator<Item = TimelineRow<'a>> + use<'a, 'f> {
     let (pid, thread) = (process.pid, *thread);
     pieces.iter().map(move |(&(piece, kind), &amount_ns)| TimelineRow {
         pid,
         thread,
-        time_ns: piece.saturating_mul(piece_ns),
-        duration_ns: piece_ns,
+        time_ns: all.begin_ns(piece),
+        duration_ns: all.piece_ns,
         kind,
         amount_ns,
     })
@@ -174,19 +175,19 @@ fn is_busy(kind: &str) -> bool {
     AT_REST.iter().all(|state| state.name() != kind)
 }
 
-fn sum(pieces: &Pieces) -> u64 {
+fn sum(pieces: &Sums) -> u64 {
     pieces.values().fold(0, |sum, amount| sum.saturating_add(*amount))
 }
 
-fn busy(pieces: &Pieces) -> u64 {
+fn busy(pieces: &Sums) -> u64 {
     let busy = pieces.iter().filter(|((_, kind), _)| is_busy(kind));
     busy.fold(0, |sum, (_, amount)| sum.saturating_add(*amount))
 }
 
-fn lane<'a>(pid: u32, thread: &'a Thread, found: &Pieces) -> Lane<'a> {
-    let mut pieces = vec![0_u64; PIECES as usize + 1];
+fn lane<'a>(pid: u32, thread: &'a Thread, found: &Sums) -> Lane<'a> {
+    let mut pieces = vec![0_u64; PIECES as usize];
     for (&(piece, _), amount) in found.iter().filter(|((_, kind), _)| is_busy(kind)) {
-        let sum = &mut pieces[piece.min(PIECES) as usize];
+        let sum = &mut pieces[piece.min(PIECES - 1) as usize];
         *sum = sum.saturating_add(*amount);
     }
     Lane { pid, thread, amount_ns: sum(found), busy_ns: busy(found), pieces }
@@ -196,10 +197,10 @@ fn lane<'a>(pid: u32, thread: &'a Thread, found: &Pieces) -> Lane<'a> {
 mod tests {
     use super::*;
 
-    fn added(lasted_ns: u64, amount: u64, kind: &'static str, piece_ns: u64) -> Pieces {
+    fn added(lasted_ns: u64, amount: u64, kind: &'static str, piece_ns: u64) -> Sums {
         let mut amounts = Amounts::default();
         let event = Event { time_ns: 150, lasted_ns, amount, thread: 0, stack: 0, samples: 1, flags: 0, about: 0 };
-        add(&mut amounts, &event, kind, piece_ns);
+        add(&mut amounts, &event, kind, Pieces { start_ns: 0, piece_ns, count: PIECES });
         amounts.into_iter().map(|((_, piece, kind), amount)| ((piece, kind), amount)).collect()
     }
 
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn threads_that_wait_are_not_busy() {
         let thread = Thread::default();
-        let pieces: Pieces = [((0, "running"), 3), ((0, "idle"), 70), ((1, "lock"), 5), ((2, "waiting"), 100)].into();
+        let pieces: Sums = [((0, "running"), 3), ((0, "idle"), 70), ((1, "lock"), 5), ((2, "waiting"), 100)].into();
         let lane = lane(7, &thread, &pieces);
         assert_eq!((lane.amount_ns, lane.busy_ns, &lane.pieces[..3]), (178, 8, &[3, 5, 0][..]));
     }
@@ -223,6 +224,6 @@ mod tests {
     fn a_single_sample_is_a_moment_and_a_lie_is_bounded() {
         assert_eq!(added(0, 1_000, "own", 100).into_iter().collect::<Vec<_>>(), [((1, "own"), 1_000)]);
         let pieces = added(u64::MAX, u64::MAX, "own", 1);
-        assert!(pieces.len() as u64 <= PIECES + 1);
+        assert!(pieces.len() as u64 <= PIECES);
     }
 }

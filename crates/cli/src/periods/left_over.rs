@@ -15,8 +15,9 @@ use crate::output;
 use crate::terminal::say;
 
 /// Writes the last periods of recordings that killed launchers have left unfinished in `folder`,
-/// and removes the directories of these recordings.
-pub(crate) fn write_left_over(folder: &Path) {
+/// and removes the directories of these recordings. If `is_pushed`, the recordings are marked as
+/// ones to be pushed.
+pub(crate) fn write_left_over(folder: &Path, is_pushed: bool) {
     for recording in left_over(folder) {
         // An agent that was attached notices the end of its launcher within moments, and leaves.
         let began = Instant::now();
@@ -30,7 +31,7 @@ pub(crate) fn write_left_over(folder: &Path) {
         }
         // Another process may write it at the same time.
         if let Some(_taken) = take_abandoned(&recording) {
-            write(folder, &recording);
+            write(folder, &recording, is_pushed);
         }
     }
 }
@@ -51,10 +52,11 @@ fn left_over(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn write(folder: &Path, recording: &Path) {
+fn write(folder: &Path, recording: &Path, is_pushed: bool) {
     let Some(program) = program_of(recording) else { return };
     let (recording_folder, is_one_of_many) = (recording.to_owned(), false);
-    let place = PeriodPlace { recording: recording_folder, folder: folder.to_owned(), program, is_one_of_many };
+    let folder = folder.to_owned();
+    let place = PeriodPlace { recording: recording_folder, folder, program, is_one_of_many, is_pushed };
     let so_far = written_periods(recording);
     let (began_ns, began_unix_ns) = so_far.start_ns;
     let began = Timestamp::from_nanosecond(began_unix_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -76,7 +78,7 @@ fn write(folder: &Path, recording: &Path) {
             write_period(&place, &period, clock.at(period.since_ns()), &mut cuts).map_err(|failure| failure.to_string())
         };
         match written {
-            Ok(Some(file)) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
+            Ok(Some((file, _))) => say(&format!("clrscope: {} is the end of an earlier recording", shown(&file))),
             Ok(None) => {}
             Err(failure) => return say(failure.trim_end()),
         }

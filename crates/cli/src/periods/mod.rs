@@ -12,12 +12,14 @@
 //! | `left_over` | recordings that a killed launcher has left |
 //! | `names` | names of the recordings |
 //! | `pushing` | pushes the recordings |
+//! | `unpushed` | marks on recordings that are still to be pushed |
 //! | `watched` | the part of `clrscope watch` that records one program |
 
 mod keep;
 mod left_over;
 mod names;
 mod pushing;
+mod unpushed;
 mod watched;
 
 use std::fs;
@@ -42,7 +44,8 @@ use crate::terminal::say;
 pub(crate) use keep::Keep;
 pub(crate) use left_over::write_left_over;
 pub(crate) use names::Scope;
-use pushing::Pushing;
+pub(crate) use pushing::Pushing;
+use unpushed::Unpushed;
 pub(crate) use watched::{Event, Watched};
 
 /// Longest wait for a process to end a period. A process that does not answer has the time in its
@@ -103,7 +106,7 @@ fn begin_in_periods(
 ) -> Result<(RecordingPath, RunWriter), Failure> {
     options.push.as_ref().map_or(Ok(()), PushPlan::check)?;
     make_folder(&options.folder)?;
-    left_over::write_left_over(&options.folder);
+    left_over::write_left_over(&options.folder, options.push.is_some());
     output::begin_named_in(&options.folder, program, start)
 }
 
@@ -151,6 +154,7 @@ impl Periods {
         let no_thread =
             |error: io::Error| Failure::new("cannot record in periods", reason(&error), "run 'clrscope doctor'");
         let pushing = options.push.clone().map(Pushing::start).transpose().map_err(no_thread)?;
+        pushing.iter().for_each(|pushing| pushing.add_left_in(&options.folder));
         let writing = Writing {
             pushing,
             place: PeriodPlace {
@@ -158,6 +162,7 @@ impl Periods {
                 folder: options.folder.clone(),
                 program,
                 is_one_of_many: options.watched.is_some(),
+                is_pushed: options.push.is_some(),
             },
             keep: options.keep,
             watched: options.watched,
@@ -217,6 +222,8 @@ struct PeriodPlace {
     /// Whether the folders of other programs are in the same one, and all recordings count
     /// together.
     is_one_of_many: bool,
+    /// Whether the recordings are to be pushed.
+    is_pushed: bool,
 }
 
 impl PeriodPlace {
@@ -328,9 +335,11 @@ impl Writing {
         self.run.period_written(end.number, end.mono_ns);
         remove_over(&period);
         self.ended.push(end);
-        if let Some(file) = file {
+        if let Some((file, unpushed)) = file {
             self.written.recordings += 1;
-            self.pushing.iter().for_each(|pushing| pushing.add(file.clone()));
+            if let (Some(pushing), Some(unpushed)) = (&self.pushing, unpushed) {
+                pushing.add(unpushed);
+            }
             if self.watched.is_some() {
                 Event::Recorded(fs::metadata(&file).map_or(0, |about| about.len())).tell();
             }
@@ -361,8 +370,8 @@ struct CutState {
     is_full_told: bool,
 }
 
-/// Writes a period. On a full disk the oldest recordings are deleted to make room. `None` where the
-/// period is empty.
+/// Writes a period. On a full disk the oldest recordings are deleted to make room. Returns the file
+/// and, where recordings are pushed, its mark. `None` where the period is empty.
 ///
 /// # Errors
 /// When there is no room for it, or the recording can't be read.
@@ -371,12 +380,20 @@ fn write_period(
     period: &Period<'_>,
     begin: Timestamp,
     cuts: &mut CutState,
-) -> Result<Option<PathBuf>, Failure> {
+) -> Result<Option<(PathBuf, Option<Unpushed>)>, Failure> {
     let mut begin = begin;
     loop {
         let file = place.folder.join(names::file_name(&place.program, begin));
-        match cuts.facts.pack_period(&place.recording, period, &file) {
-            Ok(is_written) => return Ok(is_written.then_some(file)),
+        // Before the file is there: clrscope may be killed at any moment. No mark on a file that
+        // another process has written.
+        let unpushed = (place.is_pushed && !file.exists()).then(|| Unpushed::new(&file));
+        let packed = cuts.facts.pack_period(&place.recording, period, &file);
+        if matches!(packed, Ok(true)) {
+            return Ok(Some((file, unpushed)));
+        }
+        unpushed.into_iter().for_each(Unpushed::done);
+        match packed {
+            Ok(_) => return Ok(None),
             // Another program of this name has a period that began in the same second.
             Err(PackError::Exists(_)) => begin = begin.checked_add(Duration::from_secs(1)).unwrap_or(begin),
             Err(PackError::Write(_, error)) if is_full(&error) => {

@@ -53,15 +53,26 @@ impl Scope<'_> {
     }
 }
 
+/// Whether this is the name of the recording of a period.
+pub(super) fn is_recording(name: &str) -> bool {
+    begin_of(name).is_some()
+}
+
+/// The program in the name of a period's recording, and the beginning of the period.
+fn begin_of(name: &str) -> Option<(&str, Timestamp)> {
+    let (program, time) = name.strip_suffix(EXTENSION)?.rsplit_once('-')?;
+    let begin = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    Some((program, begin))
+}
+
 /// The recordings of periods of `program` in `folder`, or of all programs, in any order.
 fn files_in(folder: &Path, program: Option<&str>) -> Vec<PeriodFile> {
     let of_entry = |entry: DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let (of, time) = name.strip_suffix(EXTENSION)?.rsplit_once('-')?;
+        let (of, begin) = begin_of(&name)?;
         if program.is_some_and(|program| program != of) {
             return None;
         }
-        let begin = DateTime::strptime(TIME, time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
         let bytes = entry.metadata().ok().filter(|about| about.is_file())?.len();
         Some(PeriodFile { path: entry.path(), bytes, begin })
     };

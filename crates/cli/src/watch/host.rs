@@ -12,9 +12,9 @@ use super::judge::Identity;
 use super::looks::Looks;
 use super::program::{Counts, Program, Rules, Step};
 use super::recorder::Recorder;
-use super::{WatchPlan, folders_in};
+use super::{WatchPlan, finish_left_over, folders_in};
 use crate::errors::Failure;
-use crate::periods::{Clock, Scope, Watched, write_left_over};
+use crate::periods::{Clock, Pushing, Scope, Watched};
 use crate::terminal::say;
 
 /// Longest wait for the recordings to end: an agent may need half a minute to leave, and a receiver
@@ -50,6 +50,8 @@ pub(super) struct Host {
     is_changed: bool,
     /// Recordings when they were looked through last.
     recordings: u64,
+    /// Pushes what killed recorders have left.
+    pushing: Option<Pushing>,
 }
 
 /// Totals of what was seen and recorded.
@@ -70,7 +72,7 @@ pub(super) struct Tally {
 }
 
 impl Host {
-    pub(super) fn new(plan: WatchPlan) -> Self {
+    pub(super) fn new(plan: WatchPlan, pushing: Option<Pushing>) -> Self {
         if !are_threads_timed() {
             say("clrscope: this system does not tell the CPU time of threads: agents do not count in --budget");
         }
@@ -89,6 +91,7 @@ impl Host {
             written: None,
             is_changed: true,
             recordings: 0,
+            pushing,
         }
     }
 
@@ -202,7 +205,7 @@ impl Host {
             let used: BTreeSet<PathBuf> =
                 self.programs.values().map(|program| program.folder(&self.plan.folder)).collect();
             for folder in folders_in(&self.plan.folder).filter(|folder| !used.contains(folder)) {
-                write_left_over(&folder);
+                finish_left_over(&folder, self.pushing.as_ref());
                 // Only an empty folder can be removed.
                 let _ = std::fs::remove_dir(folder);
             }

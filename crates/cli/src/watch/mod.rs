@@ -43,7 +43,7 @@ use lock::HostLock;
 
 use crate::errors::{Failure, reason, shown};
 use crate::launch::Signals;
-use crate::periods::{Keep, write_left_over};
+use crate::periods::{Keep, Pushing, write_left_over};
 use crate::push::PushPlan;
 use crate::terminal::say;
 
@@ -73,7 +73,8 @@ pub(crate) struct WatchPlan {
     pub(crate) budget: Budget,
     /// File of the lock; `None` for the usual file.
     pub(crate) lock: Option<PathBuf>,
-    /// Where recordings are pushed to; used to check this before the first recording.
+    /// Where recordings are pushed to. The recorders push their own; the watch pushes what killed
+    /// ones have left.
     pub(crate) push: Option<PushPlan>,
     /// Whether to print only warnings and errors.
     pub(crate) quiet: bool,
@@ -95,12 +96,14 @@ pub(crate) fn watch(mut plan: WatchPlan) -> Result<(), Failure> {
         waiting.unpark();
     })
     .map_err(|error| Failure::new("cannot handle signals", reason(&error), "run 'clrscope doctor'"))?;
-    folders_in(&plan.folder).for_each(|folder| write_left_over(&folder));
+    let pushing = plan.push.clone().map(Pushing::start).transpose();
+    let pushing = pushing.map_err(|error| Failure::new("cannot push", reason(&error), "run 'clrscope doctor'"))?;
+    folders_in(&plan.folder).for_each(|folder| finish_left_over(&folder, pushing.as_ref()));
     if !plan.quiet {
         say(&format!("clrscope: watches this host, recording into {}; Ctrl-C ends it", shown(&plan.folder)));
     }
     let ends = plan.ends_after.map(|time| Instant::now() + time);
-    let mut host = Host::new(plan);
+    let mut host = Host::new(plan, pushing);
     while !is_over.load(Ordering::Acquire) && ends.is_none_or(|end| Instant::now() < end) {
         let next = host.look();
         if host.take_status() {
@@ -127,6 +130,12 @@ fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
         _ => {}
     }
     fs::canonicalize(folder).map_err(|error| failed(reason(&error)))
+}
+
+/// Writes what killed recorders have left in a program's folder, and pushes it.
+fn finish_left_over(folder: &Path, pushing: Option<&Pushing>) {
+    write_left_over(folder, pushing.is_some());
+    pushing.into_iter().for_each(|pushing| pushing.add_left_in(folder));
 }
 
 /// The folders of programs in the folder of a watch.

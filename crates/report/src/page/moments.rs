@@ -1,31 +1,30 @@
 //! Amounts of a page tree's nodes over time, so that a reader can select a part of the time without
 //! the recording.
 
-use clrscope_analysis::{Forest, NodePiece, TreeOptions};
+use clrscope_analysis::{Forest, NodePiece, TreeOptions, timeline_pieces};
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
 
-/// Maximum number of time intervals: as many as the timeline has.
-const MOST_PIECES: u32 = 240;
 /// Minimum number of time intervals; fewer are useless.
-const LEAST_PIECES: u32 = 15;
+const LEAST_PIECES: u64 = 15;
 
-/// Returns the own amounts of the tree's rows per time interval. `counts` has the number of rows of
+/// Returns the own amounts of the tree's rows per time interval, at first those of the timeline.
+/// `counts` has the number of rows of
 /// each interval. `rows` has the distance of each row from the previous one in the interval.
 /// `states` has the index of each row's state, if states are known. Intervals are joined until the
 /// result fits. Null if it can't be made to fit, and for sums over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
-    let mut found = forest.over_time(recording, &options, MOST_PIECES);
-    let mut pieces = MOST_PIECES;
-    while found.len() > most && pieces > LEAST_PIECES {
+    let mut pieces = timeline_pieces(recording);
+    let mut found = forest.over_time(recording, &options, pieces);
+    while found.len() > most && pieces.count > LEAST_PIECES {
         found = halved(found);
-        pieces /= 2;
+        (pieces.count, pieces.piece_ns) = (pieces.count / 2, pieces.piece_ns * 2);
     }
     if found.is_empty() || found.len() > most {
         return Value::Null;
     }
-    let (mut counts, mut rows, mut amounts) = (vec![0_u32; pieces as usize], Vec::new(), Vec::new());
+    let (mut counts, mut rows, mut amounts) = (vec![0_u32; pieces.count as usize], Vec::new(), Vec::new());
     let mut states = Vec::new();
     let mut before = (u32::MAX, 0);
     for NodePiece { node, piece, state, amount } in found {
@@ -35,8 +34,8 @@ pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_
         amounts.push(amount);
         before = (piece, node);
     }
-    let piece_ns = recording.run.duration_ns.div_ceil(u64::from(pieces)).max(1);
-    json!({ "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts, "states": states })
+    let (start_ns, piece_ns) = (pieces.start_ns, pieces.piece_ns);
+    json!({ "start_ns": start_ns, "piece_ns": piece_ns, "counts": counts, "rows": rows, "amounts": amounts, "states": states })
 }
 
 /// Joins each two adjacent intervals.

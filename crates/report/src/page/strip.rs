@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use clrscope_analysis::{
-    Collection, Direction, ExceptionLog, ExceptionQuery, Query, TIMELINE_PIECES as PIECES, collections, counters,
-    cpu_timeline, each_request, timeline_piece_ns,
+    Collection, Direction, ExceptionLog, ExceptionQuery, Pieces, Query, collections, counters, cpu_timeline,
+    each_request, timeline_pieces,
 };
 use clrscope_recording::model::Recording;
 use serde_json::{Value, json};
@@ -19,11 +19,12 @@ pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
         return Value::Null;
     }
     let query = Query { limit: None, sort: None, metric: None, ..planned.request.query.clone() };
-    let pieces = Pieces { piece_ns: timeline_piece_ns(recording) };
+    let pieces = timeline_pieces(recording);
     let rows = collections(recording, &query).ok();
     // Samples and requests are not filtered by function.
     let is_whole = query.functions.is_empty() && query.modules.is_empty();
     json!({
+        "start_ns": pieces.start_ns,
         "piece_ns": pieces.piece_ns,
         "cpu": is_whole.then(|| cpu(recording, &query, pieces)),
         "pauses": rows.as_deref().map(|rows| pauses(rows, pieces)),
@@ -33,37 +34,24 @@ pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
     })
 }
 
-/// Equal pieces of a run.
-#[derive(Clone, Copy)]
-struct Pieces {
-    piece_ns: u64,
+/// Sums of moments by piece.
+fn sums(pieces: Pieces, moments: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+    let mut sums = vec![0_u64; pieces.count as usize];
+    for (time_ns, amount) in moments {
+        let sum = &mut sums[pieces.at(time_ns) as usize];
+        *sum = sum.saturating_add(amount);
+    }
+    sums
 }
 
-impl Pieces {
-    /// Number of the piece that has a moment.
-    fn at(self, time_ns: u64) -> usize {
-        (time_ns / self.piece_ns).min(PIECES - 1) as usize
+/// The largest value of each piece; null for pieces without one.
+fn largest(pieces: Pieces, values: impl Iterator<Item = (u64, u64)>) -> Vec<Option<u64>> {
+    let mut largest = vec![None; pieces.count as usize];
+    for (time_ns, value) in values {
+        let known = &mut largest[pieces.at(time_ns) as usize];
+        *known = Some(known.unwrap_or(0).max(value));
     }
-
-    /// Sums of moments by piece.
-    fn sums(self, moments: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
-        let mut sums = vec![0_u64; PIECES as usize];
-        for (time_ns, amount) in moments {
-            let sum = &mut sums[self.at(time_ns)];
-            *sum = sum.saturating_add(amount);
-        }
-        sums
-    }
-
-    /// The largest value of each piece; null for pieces without one.
-    fn largest(self, values: impl Iterator<Item = (u64, u64)>) -> Vec<Option<u64>> {
-        let mut largest = vec![None; PIECES as usize];
-        for (time_ns, value) in values {
-            let known = &mut largest[self.at(time_ns)];
-            *known = Some(known.unwrap_or(0).max(value));
-        }
-        largest
-    }
+    largest
 }
 
 /// CPU time by kind of work.
@@ -73,7 +61,7 @@ fn cpu(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
     for row in &found.rows {
         kinds.entry(row.kind).or_default().push((row.time_ns, row.amount_ns));
     }
-    let kinds = kinds.into_iter().map(|(kind, rows)| json!({ "kind": kind, "ns": pieces.sums(rows.into_iter()) }));
+    let kinds = kinds.into_iter().map(|(kind, rows)| json!({ "kind": kind, "ns": sums(pieces, rows.into_iter()) }));
     Some(kinds.collect())
 }
 
@@ -81,7 +69,7 @@ fn cpu(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Value> {
 fn pauses(rows: &[Collection<'_>], pieces: Pieces) -> Value {
     let total_ns = rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.pause_ns));
     let longest_ns = rows.iter().map(|row| row.pause_ns).max().unwrap_or(0);
-    let ns = pieces.sums(rows.iter().map(|row| (row.start_ns, row.pause_ns)));
+    let ns = sums(pieces, rows.iter().map(|row| (row.start_ns, row.pause_ns)));
     json!({ "count": rows.len(), "total_ns": total_ns, "longest_ns": longest_ns, "ns": ns })
 }
 
@@ -100,7 +88,7 @@ fn counted_heap(recording: &Recording, query: &Query, pieces: Pieces) -> Option<
 }
 
 fn sizes(values: impl Iterator<Item = (u64, u64)>, pieces: Pieces) -> Option<Value> {
-    let bytes = pieces.largest(values);
+    let bytes = largest(pieces, values);
     let most = bytes.iter().flatten().max()?;
     Some(json!({ "most": most, "bytes": bytes }))
 }
@@ -125,7 +113,7 @@ fn requests(recording: &Recording, query: &Query, pieces: Pieces) -> Option<Valu
 }
 
 fn counts(moments: &[(u64, u64)], pieces: Pieces) -> Value {
-    json!({ "count": moments.len(), "counts": pieces.sums(moments.iter().copied()) })
+    json!({ "count": moments.len(), "counts": sums(pieces, moments.iter().copied()) })
 }
 
 #[cfg(test)]
@@ -134,10 +122,10 @@ mod tests {
 
     #[test]
     fn moments_are_summed_by_piece_and_none_is_lost() {
-        let pieces = Pieces { piece_ns: 10 };
-        let sums = pieces.sums([(0, 1), (9, 2), (10, 4), (u64::MAX, 8)].into_iter());
-        assert_eq!((sums[0], sums[1], sums[PIECES as usize - 1]), (3, 4, 8));
-        let largest = pieces.largest([(11, 5), (12, 3)].into_iter());
+        let pieces = Pieces { start_ns: 100, piece_ns: 10, count: 240 };
+        let sums = sums(pieces, [(0, 1), (109, 2), (110, 4), (u64::MAX, 8)].into_iter());
+        assert_eq!((sums[0], sums[1], sums[239]), (3, 4, 8));
+        let largest = largest(pieces, [(111, 5), (112, 3)].into_iter());
         assert_eq!(largest[..3], [None, Some(5), None]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clrscope_analysis::{AttributeValue, Resource, unmatched_patterns};
+use clrscope_analysis::{AttributeValue, Resource, recorded_time, unmatched_patterns};
 use clrscope_recording::model::{Exit, Loss, LossReason, Part, PartSpan, Process, Recording, Sampler};
 use serde_json::{Value, json};
 
@@ -11,12 +11,14 @@ use crate::recorded::is_complete;
 
 /// The `recording` object.
 pub(crate) fn recording(recording: &Recording) -> Object {
-    let run = &recording.run;
+    let (run, time) = (&recording.run, recorded_time(recording));
     let mut all = object([
         ("id", json!(Some(&run.id).filter(|id| !id.is_empty()))),
         ("command", json!(run.command)),
         ("started", json!(started(run.started_unix_ns))),
         ("duration_ns", json!(run.duration_ns)),
+        ("since_ns", json!(time.start)),
+        ("until_ns", json!(time.end)),
         ("instruments", json!({ "given": run.given.text(), "filled": run.filled.text() })),
         ("complete", json!(is_complete(recording))),
         ("processes", array(recording.processes.iter().map(|one| process(recording, one)))),
