@@ -26,7 +26,8 @@ fn run(place: &TestFolder, runtime: &Runtime, options: &str, seconds: u64) -> Co
 /// The recordings of periods, the oldest first.
 fn recordings(place: &TestFolder) -> Vec<PathBuf> {
     let entries = fs::read_dir(place.file("out")).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "clrs")).collect();
     found.sort();
     found
 }
@@ -103,6 +104,31 @@ fn each_throw_and_each_call_lies_in_one_period() {
     });
 }
 
+/// Objects of a type in a recording.
+fn objects_in(place: &TestFolder, file: &Path, name: &str) -> u64 {
+    let report = place.json(&format!("report {} --view allocations --limit 1000000", file.display()));
+    let rows = report["rows"].as_array().expect("rows");
+    rows.iter().filter(|row| row["type"] == name).filter_map(|row| row["objects"].as_u64()).sum()
+}
+
+#[test]
+fn each_object_lies_in_one_period() {
+    let _alone = alone();
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let child = run(&place, runtime, "--every 2s -i alloc:exact", 7).spawn().expect("it starts");
+        let (code, text, said) = ended(child);
+        assert_eq!(code, Some(0), "{said}");
+        let files = recordings(&place);
+        assert!((4..=6).contains(&files.len()), "{files:?}");
+        // The program makes one for each throw.
+        let objects: Vec<u64> = files.iter().map(|file| objects_in(&place, file, "Recent.Numbered")).collect();
+        let thrown = thrown(&text).len() as u64;
+        assert_eq!(objects.iter().sum::<u64>(), thrown, "{objects:?} on {}", runtime.version);
+        assert!(objects.iter().filter(|count| **count > thrown / 8).count() >= 3, "{objects:?}");
+    });
+}
+
 #[test]
 fn the_oldest_recordings_are_deleted_and_the_directory_stays_small() {
     let _alone = alone();
@@ -170,10 +196,11 @@ fn after_a_killed_launcher_the_next_one_writes_what_it_left_and_goes_on() {
     let mut program = runtime.command(&fixture("Recent"));
     // It prints more than a pipe takes, and ends only when that is read.
     let printed = place.file("printed");
+    fs::create_dir(place.file("pushed")).expect("a folder");
     program.arg("14").stdout(fs::File::create(&printed).expect("a file"));
     let mut program = program.spawn().expect("the program starts");
     let attach = || {
-        let words = format!("attach {} --every 2s -i exceptions -o out", program.id());
+        let words = format!("attach {} --every 2s -i exceptions -o out --push pushed", program.id());
         let mut command = place.clrscope(words.split_whitespace());
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the tool starts")
     };
@@ -199,6 +226,12 @@ fn after_a_killed_launcher_the_next_one_writes_what_it_left_and_goes_on() {
     assert!(gaps <= 1, "{gaps} gaps");
     assert!(found.len() * 2 > thrown.len(), "{} of {}", found.len(), thrown.len());
     assert_eq!(found.last(), thrown.keys().last());
+    // The left-over ones are pushed as well, and one that was written but not yet pushed.
+    let pushed = fs::read_dir(place.file("pushed")).expect("a folder").flatten().map(|entry| entry.path());
+    let mut throws: Vec<u64> = pushed.flat_map(|file| throws_in(&place, &file)).collect();
+    throws.sort_unstable();
+    assert_eq!(throws, found, "each recording is pushed once");
+    assert_eq!(fs::read_dir(place.file("out")).expect("a folder").count(), recordings(&place).len(), "no mark is left");
 }
 
 #[test]
@@ -255,7 +288,8 @@ fn what_cannot_be_recorded_in_periods_is_one_clear_error() {
         ("run --every 1s -- true", "'--every' needs a folder"),
         ("run --every 10ms -o out -- true", "is not between 1s and 24h"),
         ("run --every 1s --keep much -o out -- true", "is neither a number of recordings, nor an age, nor a size"),
-        ("run --every 1s -i alloc -o out -- true", "can't be recorded in periods"),
+        ("run --every 1s -i heap -o out -- true", "can't be recorded in periods"),
+        ("run --every 1s -i alloc:live -o out -- true", "follows objects over the whole recording"),
         ("run --every 1s --last 5s -o out -- true", "leave out --last, or --every"),
         ("run --every 1s --force -o out -- true", "takes no --force"),
         ("run --every 1s --view -o out -- true", "do not go together"),

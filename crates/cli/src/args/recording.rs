@@ -115,8 +115,8 @@ pub(super) struct RecordingArgs {
     duration: Option<String>,
 
     /// Keep only the last part of the run, such as 60s or 5m. It is written at the end, by
-    /// 'clrscope record PID write', and by --on; for cpu, wall, exceptions, gc, locks, awaits,
-    /// requests, counters, memory and events
+    /// 'clrscope record PID write', and by --on; for cpu, wall, exceptions, gc, alloc, locks,
+    /// awaits, requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
@@ -127,7 +127,7 @@ pub(super) struct RecordingArgs {
     triggers: Vec<String>,
 
     /// While the program runs, write a separate recording for each period of this length, such as
-    /// 1m or 1h, into the folder of -o; for calls, cpu, wall, exceptions, gc, locks, awaits,
+    /// 1m or 1h, into the folder of -o; for calls, cpu, wall, exceptions, gc, alloc, locks, awaits,
     /// requests, counters, memory and events
     #[arg(long, value_name = "TIME")]
     every: Option<String>,

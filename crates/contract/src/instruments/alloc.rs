@@ -1,6 +1,6 @@
 //! The specification of `alloc`.
 
-use super::spec::{Limit, LimitedPart, OptionSpec, Spec, Value};
+use super::spec::{Conflict, Limit, LimitedPart, OptionSpec, Spec, Value, With};
 use super::{LEAST_LIMIT, LIMIT};
 
 /// Option to record each object instead of samples.
@@ -39,7 +39,12 @@ pub const SPEC: &Spec = &Spec {
         },
     ],
     rules: &[],
-    conflicts: &[],
+    conflicts: &[Conflict {
+        option: Some(LIVE),
+        with: With::Period,
+        why: "alloc:live follows objects over the whole recording, so it does not work with --last or --every",
+        hint: "leave out 'live'; heap snapshots show what is still alive",
+    }],
     attach: Limit::Without(&[LimitedPart {
         option: EXACT,
         word: None,
@@ -52,7 +57,7 @@ pub const SPEC: &Spec = &Spec {
     }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],
-    keeps_last: false,
-    rotates: false,
+    keeps_last: true,
+    rotates: true,
     has_code: true,
 };

@@ -59,6 +59,7 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     let has = |with| match with {
         With::NoInclude => request.filter.include.is_empty(),
         With::NoProbe => !request.has_probes(),
+        With::Period => request.last_ms.is_some() || request.every_ms.is_some(),
         With::Instrument(name) => checked.iter().any(|other| other.spec().name == name),
         With::Member(name, option, word) => {
             checked.iter().any(|other| other.spec().name == name && other.has(option, word))

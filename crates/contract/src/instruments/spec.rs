@@ -220,6 +220,8 @@ pub enum With {
     NoInclude,
     /// No method is named by `--probe`, and no line by `--probe-at`.
     NoProbe,
+    /// Only a period of the run is kept or written at a time: `--last` or `--every`.
+    Period,
     /// The instrument with this name.
     Instrument(&'static str),
     /// The instrument with this name, if this option has this word or member.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::events::records_within;
 use crate::layout::{instrument, sample};
-use crate::model::{ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
+use crate::model::{Allocation, ByteSource, EventBytes, EventChunk, Part, Problem, Process, RemarkKind, Sample};
 
 /// The period of a process whose events are kept.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +74,8 @@ pub(super) enum Encoding {
     Times,
     /// Event records.
     Records,
+    /// Sums of allocations, each of a short time that counts as the moment of its beginning.
+    Allocations,
     /// Data that applies to the whole recording.
     Other,
 }
@@ -83,6 +85,7 @@ impl Encoding {
         match name {
             instrument::CPU => Self::Moments,
             instrument::WALL => Self::Times,
+            instrument::ALLOC => Self::Allocations,
             instrument::EVENTS
             | instrument::EXCEPTIONS
             | instrument::GC
@@ -102,6 +105,10 @@ impl Encoding {
             Self::Moments => samples(bytes, |sample| (since_ns..until_ns).contains(&sample.time_ns).then_some(sample)),
             Self::Times => samples(bytes, |sample| within(sample, kept)),
             Self::Records => records_within(bytes, since_ns..until_ns),
+            Self::Allocations => {
+                let within = Allocation::all(bytes).filter(|one| (since_ns..until_ns).contains(&one.time_ns));
+                within.flat_map(|one| one.to_bytes()).collect()
+            }
             Self::Other => bytes.to_vec(),
         }
     }

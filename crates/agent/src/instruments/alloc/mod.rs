@@ -125,6 +125,7 @@ impl Instrument for Alloc {
             is_over: AtomicBool::new(false),
             large_from: context.info.large_object_threshold().map_or(events::LARGE_FROM, u64::from),
         });
+        shared.sums.use_chunks_again();
         if let Some(event_pipe) = event_pipe {
             let (keywords, level) = shared.wanted_events();
             event_pipe.want(event_pipe::RUNTIME, keywords, level);

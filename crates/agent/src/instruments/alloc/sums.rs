@@ -7,16 +7,16 @@
 //! grows. A thread that starts to work for another request begins new records, too.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::ClassId;
-use clrscope_agent_base::helper::{Gains, HelperHandle, Task};
+use clrscope_agent_base::helper::{Gains, Task};
 use clrscope_agent_base::memory::Patience;
 use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
 use clrscope_agent_values::object_size::SizeRule;
 use clrscope_recording::layout::{allocation, chunk, instrument};
 use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
-use clrscope_recording::writer::{AllocationCell, Chunk, EventStore, Keep, ProcessWriter, ThreadRecord, monotonic_ns};
+use clrscope_recording::writer::{AllocationCell, Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::services::context::Context;
 use crate::services::request_work;
@@ -39,6 +39,8 @@ const MOST_PLACES: usize = 1 << 16;
 const PROBES: usize = 16;
 /// Shortest period.
 const PERIOD_NS: u64 = 100_000_000;
+/// Length of the periods where only recent records are kept.
+const PERIOD_IN_RING_NS: u64 = 1_000_000_000;
 /// The limit is divided into this many parts; periods double in length with each part that is used.
 const DOUBLINGS: usize = 32;
 
@@ -46,8 +48,17 @@ static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
 /// Number of [`Sums`] that this process has made so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
+/// Stores that keep only recent records, with the numbers of their sums. Threads that end give
+/// their chunks back to them.
+static RINGS: Mutex<Vec<(u32, &'static EventStore)>> = Mutex::new(Vec::new());
+
+fn rings() -> MutexGuard<'static, Vec<(u32, &'static EventStore)>> {
+    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Drops the tables of sums when the recording is over.
 pub(crate) fn let_go() {
+    rings().clear();
     TABLES.give_back_all();
 }
 
@@ -101,9 +112,26 @@ struct Table {
     /// Serial number of the thread.
     thread: u32,
     next_bytes: usize,
-    chunk: Option<Chunk>,
+    chunk: OwnChunk,
     places: CountedList<Place>,
     used: usize,
+}
+
+/// The chunk that a thread fills. When it is dropped, a ring may use it again.
+#[derive(Default)]
+struct OwnChunk {
+    /// Number of the sums that it belongs to.
+    number: u32,
+    chunk: Option<Chunk>,
+}
+
+impl Drop for OwnChunk {
+    fn drop(&mut self) {
+        let Some(chunk) = self.chunk else { return };
+        if let Some((_, ring)) = rings().iter().find(|(number, _)| *number == self.number) {
+            ring.finish(chunk);
+        }
+    }
 }
 
 /// Span of time in which a thread adds to the same records.
@@ -129,17 +157,10 @@ impl Sums {
     /// # Errors
     /// A sentence for the user, when the file or the thread key could not be made.
     pub(super) fn create(context: &Context, limit: u64) -> Result<Self, String> {
-        Self::create_in(context.writer, context.helper.clone(), context.start_ns, limit)
-    }
-
-    fn create_in(
-        writer: &'static ProcessWriter,
-        helper: HelperHandle,
-        start_ns: u64,
-        limit: u64,
-    ) -> Result<Self, String> {
+        let (writer, helper, start_ns) = (context.writer, context.helper.clone(), context.start_ns);
+        let kept = context.kept_events;
         let store = writer
-            .create_events(instrument::ALLOC, limit, Keep::First)
+            .create_events(instrument::ALLOC, kept.limit(limit), kept.keep())
             .map_err(|error| format!("no memory for allocations: {error}"))?;
         let tables = TABLES.borrow_values().map_err(|error| format!("no thread key for allocations: {error}"))?;
         let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
@@ -156,6 +177,14 @@ impl Sums {
             number,
             period: AtomicU32::new(1),
         })
+    }
+
+    /// Begins to use the chunks of threads that ended again, where only recent records are kept.
+    /// Call it once, when the sums have their place.
+    pub(super) fn use_chunks_again(&'static self) {
+        if self.store.is_ring() {
+            rings().push((self.number, &self.store));
+        }
     }
 
     /// The store that holds the records.
@@ -253,6 +282,9 @@ impl Sums {
 
     /// Length of the period that begins now.
     fn period_ns(&self) -> u64 {
+        if self.store.is_ring() {
+            return PERIOD_IN_RING_NS;
+        }
         let doublings = self.store.used().saturating_mul(DOUBLINGS) / self.store.limit().max(1);
         PERIOD_NS << doublings.min(DOUBLINGS)
     }
@@ -331,14 +363,15 @@ impl Table {
     }
 
     fn append(&mut self, sums: &Sums, record: &Allocation, now: u64) -> Option<AllocationCell> {
-        if let Some(cell) = self.chunk.and_then(|chunk| chunk.append_allocation(record, now)) {
+        if let Some(cell) = self.chunk.chunk.and_then(|chunk| chunk.append_allocation(record, now)) {
             return Some(cell);
         }
         let bytes = self.next_bytes.clamp(FIRST_CHUNK, LARGEST_CHUNK);
         self.next_bytes = bytes * 2;
         let take = || sums.store.allocate_chunk(self.thread, bytes, now);
-        self.chunk = take().or_else(|| sums.patience.wait(&sums.store, bytes, take));
-        self.chunk?.append_allocation(record, now)
+        let chunk = take().or_else(|| sums.patience.wait(&sums.store, bytes, take));
+        self.chunk = OwnChunk { number: sums.number, chunk };
+        chunk?.append_allocation(record, now)
     }
 }
 
@@ -383,6 +416,11 @@ impl Task for KeepSums {
 
     fn has_gains(&self) -> bool {
         true
+    }
+
+    fn begin_period(&mut self) {
+        // Records that began before the boundary was drawn belong to the period that has ended.
+        self.sums.next_period();
     }
 
     fn gains(&mut self) -> Gains {
