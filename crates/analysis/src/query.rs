@@ -88,8 +88,8 @@ pub enum PathKind {
 impl PathKind {
     /// All kinds, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
-        ("logical", "the method that awaits it stands as the caller of a method that resumed", Self::Logical),
-        ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
+        ("logical", "the caller of a resumed method is the method that awaits it", Self::Logical),
+        ("physical", "stacks as they were on the threads, with schedulers and completions", Self::Physical),
     ];
 }
 
@@ -108,7 +108,7 @@ pub enum NativeCode {
 impl NativeCode {
     /// All choices, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
-        ("libraries", "those of a library that call one another are one frame, [libcoreclr.so]", Self::Libraries),
+        ("libraries", "adjacent frames of a library become one, [libcoreclr.so]", Self::Libraries),
         ("places", "each is a function, libcoreclr.so+0x46dc90", Self::Places),
     ];
 
