@@ -69,7 +69,7 @@ impl Label {
         let label = Self { key: key.trim().to_owned(), value: value.to_owned() };
         if is_fact(&label.key) {
             let [first, second] = OF_FACTS;
-            return Err(LabelError(format!("keys with {first} and {second} are what clrscope finds itself")));
+            return Err(LabelError(format!("clrscope sets keys with {first} and {second} itself")));
         }
         label.check().map(|()| label)
     }
@@ -97,7 +97,7 @@ impl Label {
 /// When there are too many labels, or two with the same key.
 pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
     if labels.len() > MOST_LABELS {
-        return Err(LabelError(format!("there are {} labels, and at most {MOST_LABELS} are kept", labels.len())));
+        return Err(LabelError(format!("there are {} labels, but at most {MOST_LABELS} are kept", labels.len())));
     }
     for (at, label) in labels.iter().enumerate() {
         if labels[..at].iter().any(|other| other.key == label.key) {
@@ -156,7 +156,7 @@ pub fn labels_of_process(
             continue;
         }
         if labels.len() == MOST_LABELS {
-            problems.push(format!("{RESOURCE_VARIABLE}: labels beyond {MOST_LABELS} are left out"));
+            problems.push(format!("{RESOURCE_VARIABLE}: labels after the first {MOST_LABELS} are left out"));
             break;
         }
         labels.push(label);

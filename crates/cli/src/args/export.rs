@@ -20,7 +20,7 @@ Examples:
   clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n
   clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot
   clrscope export runs/ --to parquet -o tables/        each recording in runs/
-  clrscope export runs/ --to dataset -o fleet/         all of them into one data set, new or existing
+  clrscope export runs/ --to dataset -o fleet/         all of them into a new or existing data set
 
 For a folder, every recording in it is exported: NAME.clrs, or NAME.clrs.d if there is no such file,
 becomes NAME with the format's extension in the folder of -o. If a recording can't be exported,

@@ -29,7 +29,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: METERS,
             value: Value::Names { of: "meters, such as System.Net.Http", is_name: is_meter_name },
-            about: "these meters alone; event counters are recorded in any case",
+            about: "only these meters; event counters are always recorded",
         },
         OptionSpec {
             name: MAX,

@@ -36,7 +36,7 @@ pub fn check_for_notification_only(
         |spec| spec.notification_only,
         |_| {
             let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
-            format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
+            format!("start the program without the other profiler, or record with some of these: {}", names.join(", "))
         },
     )?;
     let ends_with_program = !attached && request.duration_ms.is_none();

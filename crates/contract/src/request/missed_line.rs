@@ -70,7 +70,7 @@ impl MissedLine {
             Ok(SourceLine { file, .. }) => {
                 format!("no loaded assembly with symbols has a source file whose path ends with '{file}'")
             }
-            Err(_) => format!("'{}' is no line", self.line),
+            Err(_) => format!("'{}' is not a line", self.line),
         }
     }
 

@@ -364,7 +364,7 @@ pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
     match parse_size(value)? {
         bytes @ LEAST_MAX_SIZE.. => Ok(bytes),
         _ => {
-            Err(RequestError(format!("'{value}' is less than 64MiB, which a recording takes before anything is in it")))
+            Err(RequestError(format!("'{value}' is less than 64MiB, which even an empty recording takes")))
         }
     }
 }
