@@ -116,7 +116,7 @@ impl Metric {
     /// Fails if the query has filters that the metric's values do not support.
     pub(crate) fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         if !query.types.is_empty() && !self.has_types() {
-            let why = "this metric is not of objects: add --metric bytes or --metric objects";
+            let why = "this metric does not count objects: add --metric bytes or --metric objects";
             return Err(QueryProblem::NotAvailable { option: "--type", view, why });
         }
         match self.source {
@@ -126,7 +126,7 @@ impl Metric {
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } if query.raw => {
-                let why = "its numbers are counts, and hold nothing of the profiler's";
+                let why = "its numbers are counts, which the profiler's own work does not change";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } => Ok(()),

@@ -74,7 +74,7 @@ impl<'a> ProbeLog<'a> {
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         query.without_metric("probes")?;
         if query.sort.is_some() {
-            let why = "with --each its rows are in order of time";
+            let why = "with --each its rows are ordered by time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "probes", why });
         }
         let selected = select::threads(recording, query)?.into_iter();

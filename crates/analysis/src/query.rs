@@ -416,7 +416,7 @@ impl fmt::Display for QueryProblem {
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
             Self::NoModule { wanted, lists, .. } => {
                 let what = if *lists == "coverage" { "line" } else { "function" };
-                write!(f, "no recorded {what} is of an assembly that matches {wanted}")
+                write!(f, "no recorded {what} is in an assembly that matches {wanted}")
             }
         }
     }
@@ -429,24 +429,24 @@ impl Query {
     /// filters that can't be applied to trees that were built while the program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
         if self.just_my_code {
-            let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
+            let why = "own code was chosen when the program ran: give the option to 'clrscope run', or record samples";
             return Err(QueryProblem::NotAvailable { option: "--just-my-code", view, why });
         }
         if self.no_inlined {
-            let why = "calls of inlined methods are counted nowhere: only samples have frames of them";
+            let why = "calls of inlined methods are not counted: only samples have frames for them";
             return Err(QueryProblem::NotAvailable { option: "--no-inlined", view, why });
         }
         if self.paths.is_some() {
-            let why = "its trees have the caller of each call";
+            let why = "its trees always have the actual callers";
             return Err(QueryProblem::NotAvailable { option: "--paths", view, why });
         }
-        let why = "its numbers are sums over the whole run";
+        let why = "its numbers are totals of the whole run";
         for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {
             if given.is_some() {
                 return Err(QueryProblem::NotAvailable { option, view, why });
             }
         }
-        self.all_requests(view, "its numbers are sums over all requests")
+        self.all_requests(view, "its numbers are totals of all requests")
     }
 
     /// Fails if the query filters requests. For views whose data is not attributed to requests.
@@ -470,7 +470,7 @@ impl Query {
             Sort::Inclusive => Ok(Sort::Total),
             Sort::Own | Sort::Total | Sort::Recursion | Sort::Name | Sort::Module => Ok(asked),
             _ => {
-                let why = "rows of this metric are ordered by self, total, recursion, name or module";
+                let why = "rows of this metric can be ordered by self, total, recursion, name or module";
                 Err(QueryProblem::NotAvailable { option: "this --sort", view, why })
             }
         }
@@ -478,7 +478,7 @@ impl Query {
 
     /// Fails if the query has a metric. For views whose rows have none.
     pub(crate) fn without_metric(&self, view: &'static str) -> Result<(), QueryProblem> {
-        let why = "its rows are not measured by one";
+        let why = "its rows have no metric to choose";
         if self.metric.is_some() {
             return Err(QueryProblem::NotAvailable { option: "--metric", view, why });
         }

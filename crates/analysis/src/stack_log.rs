@@ -87,7 +87,7 @@ impl<'a> StackLog<'a> {
         metric.check(query, view)?;
         let metric = if query.type_leaves { with_type_leaves(metric) } else { metric };
         let Source::Stacks { read, .. } = metric.source else {
-            let why = "calls are counted by path, and their times are not kept; samples have times (-i cpu)";
+            let why = "calls are counted by path, without their times; samples have times (-i cpu)";
             return Err(QueryProblem::NotAvailable { option: "that --metric", view, why });
         };
         let of_process = |selected: select::SelectedProcess<'a>| {

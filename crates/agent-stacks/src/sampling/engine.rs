@@ -93,7 +93,7 @@ impl Engine {
         choice.engine = SamplingEngine::Timer;
         choice.kernel = false;
         if kernel {
-            choice.why_no_kernel = "the engine timer sees threads in user mode only".into();
+            choice.why_no_kernel = "timers see user mode only".into();
         }
         Some(Self::Timers(shared))
     }

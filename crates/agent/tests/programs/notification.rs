@@ -185,7 +185,7 @@ fn what_needs_the_main_slot_is_refused_and_the_program_runs_as_it_does() {
         for (request, why) in [
             ("calls", "calls needs enter and leave hooks"),
             ("heap", "when the program ends, the runtime reports what holds objects only to the main profiler"),
-            ("gc:survivors", "gc:survivors follows each object"),
+            ("gc:survivors", "gc:survivors tracks each object"),
             ("cpu;probes;probe=X::Y", "probes changes methods"),
         ] {
             let out = folder.path().join(format!("{}.clrs.d", &request[..2]));

@@ -200,7 +200,7 @@ impl<'a> EventLog<'a> {
         if arenas.is_empty() {
             return Err(QueryProblem::NotRecorded { view: "events", instrument: instrument::EVENTS });
         }
-        query.query.all_requests("events", "its events do not know their request")?;
+        query.query.all_requests("events", "its events are not linked to requests")?;
         Ok(Self { arenas, query: query.clone() })
     }
 

@@ -130,14 +130,14 @@ impl<'a> FlowLog<'a> {
     pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
         query.without_metric("flow")?;
         if query.sort.is_some() {
-            let why = "its rows are in order of time";
+            let why = "its rows are ordered by time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });
         }
         let selected = select::threads(recording, query)?;
         if selected.iter().all(|s| s.process.arenas(instrument::FLOW).next().is_none()) {
             return Err(QueryProblem::NotRecorded { view: "flow", instrument: instrument::FLOW });
         }
-        query.all_requests("flow", "its calls do not know their request")?;
+        query.all_requests("flow", "its calls are not linked to requests")?;
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 

@@ -185,7 +185,7 @@ impl<'a> Forest<'a> {
         let sort = query.order(metric, "tree", Sort::Total)?;
         if !Self::SORTS.contains(&sort) {
             let why =
-                "its nodes are ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
+                "its nodes can be ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
         }
         let paths = paths::select(recording, query, metric)?;

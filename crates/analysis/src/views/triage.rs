@@ -305,7 +305,7 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
             }
         }
         Trouble::Gc => {
-            evidence.push(share("of the time it stood still for collections", vitals.paused));
+            evidence.push(share("of the time it was stopped for collections", vitals.paused));
             // This includes threads that wait meanwhile, and the time of collections on other
             // processors.
             cost = cost.max(vitals.paused * 2.0);

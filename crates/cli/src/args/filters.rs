@@ -165,7 +165,7 @@ fn paths_help() -> String {
 /// A metric by its name.
 pub(super) fn metrics() -> impl TypedValueParser<Value = &'static Metric> {
     let instruments = |metric: &Metric| [&[metric.instrument], metric.others].concat().join(", ");
-    let help = |metric: &Metric| format!("{}, of {}", metric.title, instruments(metric));
+    let help = |metric: &Metric| format!("{} ({})", metric.title, instruments(metric));
     let names = METRICS.map(|metric| PossibleValue::new(metric.name).help(help(metric)));
     PossibleValuesParser::new(names).try_map(|name| Metric::parse(&name).ok_or("there is no such metric"))
 }

@@ -26,9 +26,9 @@ pub(super) fn running() -> Check {
     Check::ok(
         "attach",
         match programs {
-            0 => "no .NET program runs here that could be attached to".to_owned(),
-            1 => "one .NET program that runs can be attached to (clrscope ps)".to_owned(),
-            more => format!("{more} .NET programs that run can be attached to (clrscope ps)"),
+            0 => "no .NET program that allows attach runs here".to_owned(),
+            1 => "one running .NET program allows attach (clrscope ps)".to_owned(),
+            more => format!("{more} running .NET programs allow attach (clrscope ps)"),
         },
     )
 }

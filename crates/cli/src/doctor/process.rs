@@ -67,14 +67,14 @@ fn library(process: &Process) -> Check {
 /// Judges a C library: whether there is an agent for it and, if the version matters, whether it is
 /// new enough.
 fn judged(library: CLibrary, version: impl FnOnce() -> Option<GlibcVersion>) -> Check {
-    let agents = format!("there are agents for {}", c_library::served());
+    let agents = format!("agents exist for {}", c_library::served());
     if let Some((why, hint)) = c_library::without_agent(library) {
         return Check::bad(Status::Failed, C_LIBRARY, why, hint);
     }
     match (library, version().zip(c_library::needed())) {
         (CLibrary::Gnu, Some((provided, needed))) => match c_library::obstacle(provided, needed) {
             Some((why, hint)) => Check::bad(Status::Failed, C_LIBRARY, why, hint),
-            None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs {needed} or later; {agents}")),
+            None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs glibc {needed} or later")),
         },
         (CLibrary::Gnu, None) => {
             let cure = "ask as the user of the process, or as root";

@@ -119,7 +119,7 @@ fn check_every(request: &Request, checked: &[CheckedInstrument]) -> Result<(), R
     if let Some(one) = checked.iter().find(|one| !one.spec().rotates) {
         let names = ALL.iter().filter(|spec| spec.rotates).map(|spec| spec.name);
         return refuse(
-            format!("'{}' covers the whole recording, so it can't record in periods", one.spec().name),
+            format!("'{}' covers the whole recording, so it can't be recorded in periods", one.spec().name),
             format!("instruments that can be recorded in periods: {}", list(names)),
         );
     }

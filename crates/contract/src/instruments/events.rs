@@ -30,7 +30,7 @@ groups! {
     Suspend "suspend" "suspensions, with their reason",
     Gc "gc" "begin and end of collections",
     Objects "objects" "objects by class after each collection; disables concurrent collections",
-    Heap "heap" "numbers of roots, references, moved and surviving objects; as for objects, but much more data",
+    Heap "heap" "numbers of roots, references, moved and surviving objects; like objects, but with much data",
     Handles "handles" "GC handles; disables concurrent collections",
     Exceptions "exceptions" "throw, search, filters, unwind, catch",
     Com "com" "COM and remoting, never seen outside Windows",

@@ -238,11 +238,11 @@ impl LossReason {
             Self::PerfLost => "the kernel dropped samples; those are missing",
             Self::StackUnread => "the stacks of some samples could not be read; those count for their threads only",
             Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
-            Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
+            Self::PartLost => "there was no room for the calls of some parts; --part does not show them",
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
-            Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
-            Self::CallerUnknown => "callers of probed methods found no room; their calls are those of (unknown caller)",
+            Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is what they hold",
+            Self::CallerUnknown => "there was no room for some callers of probed methods; their calls count for (unknown caller)",
             Self::AwaitsNotFollowed => "some async methods could not be changed; nothing is known of their awaits",
             Self::RequestsNotFollowed => {
                 "a library of the framework could not be changed; nothing is known of its requests"

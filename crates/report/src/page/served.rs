@@ -227,7 +227,7 @@ impl<'a> ServedRecording<'a> {
         all
     }
 
-    /// A document, as JSON. If its numbers are sums over the whole run, it ignores a filter by time
+    /// A document, as JSON. If its numbers are totals of the whole run, it ignores a filter by time
     /// and says so (`whole_run`). If its numbers can't be assigned to requests, it ignores a filter
     /// by requests and says so (`all_requests`). If it can't be computed, it holds the reason.
     ///

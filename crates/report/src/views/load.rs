@@ -150,8 +150,7 @@ impl OpenView<'_> {
                  was asked for."
             }
             NoKnee::TooFew => {
-                "No knee: it can be told where there are 20 requests or more at two loads at least. Record while the \
-                 load rises."
+                "No knee: finding one takes 20 requests or more at each of two loads at least. Record while the load rises."
             }
         };
         Some(said.to_owned())

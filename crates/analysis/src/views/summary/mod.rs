@@ -203,7 +203,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
 /// The command with which the user records more of the same program: `attach` if the program kept
 /// running after the recording, else `run`.
 fn again(recording: &Recording) -> &'static str {
-    if ran_on(recording) { "attach PID" } else { "run" }
+    if ran_on(recording) { "clrscope attach PID" } else { "clrscope run" }
 }
 
 /// The sentences of a summary over all recorded data, ordered by cost.

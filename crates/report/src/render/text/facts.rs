@@ -183,7 +183,7 @@ fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
         *sum = sum.saturating_add(bytes);
     }
     let took: Vec<String> = sums.iter().map(|(instrument, sum)| format!("{instrument} took {}", bytes(*sum))).collect();
-    let text = || format!("tables of {} in the program, beside the recording", took.join(", those of "));
+    let text = || format!("tables of {} in the program's memory, in addition to the recording", took.join(", those of "));
     (!took.is_empty()).then(|| Fact::new("memory", text()))
 }
 
@@ -258,7 +258,7 @@ fn end(recording: &Recording) -> String {
     match recording.run.exit {
         Some(Exit::Code(code)) => format!("exit code {code}"),
         Some(Exit::Signal(signal)) if !stack_overflows(recording).is_empty() => {
-            format!("ended by signal {signal}, a stack overflow as it seems")
+            format!("ended by signal {signal}, apparently a stack overflow")
         }
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
         None if is_complete(recording) => "ended by itself".to_owned(),
@@ -385,11 +385,10 @@ fn inlining(calls: &CallsInfo, includes: bool) -> &'static str {
     match (calls.noinline, includes) {
         (true, _) => "disabled: every call is counted",
         (false, true) => {
-            "calls to functions that --include names are never inlined and all counted; calls to others are not counted \
-             where they were inlined, their time is the caller's"
+            "calls to functions that --include names are never inlined and all counted; other calls are not counted if they were inlined, and their time counts for the caller"
         }
         (false, false) => {
-            "as without the profiler: calls to inlined methods are not counted, their time is the caller's"
+            "as without the profiler: calls to inlined methods are not counted, and their time counts for the caller"
         }
     }
 }
@@ -399,7 +398,7 @@ fn not_shown(calls: &CallsInfo) -> String {
         (calls.native, "unmanaged calls"),
         (calls.helpers, "runtime helpers"),
         (calls.trivial, "trivial leaf methods"),
-        (false, "dynamic methods (what they call is)"),
+        (false, "dynamic methods (their callees are shown)"),
     ];
     all.iter().filter(|(shown, _)| !shown).map(|(_, what)| *what).collect::<Vec<_>>().join(", ")
 }

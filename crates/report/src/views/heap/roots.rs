@@ -97,7 +97,7 @@ fn step(step: &HeapPathStep) -> Object {
 
 impl HeapRows for Ways {
     const NAME: &'static str = "roots";
-    const ABOUT: &'static str = "Who holds objects: paths from the roots, with each field; --type selects objects";
+    const ABOUT: &'static str = "What holds objects: paths from the roots, with each field; --type selects objects";
     const SORTS: &'static [Sort] = &[Sort::Own, Sort::Calls, Sort::Name];
     const TEXT_ROWS: Option<usize> = Some(10);
 
