@@ -179,7 +179,7 @@ pub(crate) fn of_machine() -> CLibrary {
 /// # Errors
 /// When this tool has none.
 pub(crate) fn agent_elsewhere(library: CLibrary) -> Result<&'static Agent, Failure> {
-    chosen(library, || None, "cannot give such programs an agent")
+    chosen(library, || None, "cannot provide an agent for these programs")
 }
 
 /// Returns the agent for a C library, after a check that programs of this machine can load it.

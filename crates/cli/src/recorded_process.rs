@@ -41,7 +41,7 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     };
     match MappedParts::find(&maps) {
         MappedParts::State(folder) => Ok(seen_from_here(&root, folder)),
-        MappedParts::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
+        MappedParts::RemovedState => Err(failed("its recording is over, and was moved away".to_owned(), STARTED)),
         MappedParts::Agent => Err(failed("the agent in it records nothing now".to_owned(), STEPPED_ASIDE)),
         MappedParts::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
         MappedParts::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),

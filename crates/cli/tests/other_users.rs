@@ -108,7 +108,7 @@ fn only_root_can_try_as_another_user() {
         (output.status.code(), text(&output.stderr).as_str()),
         (
             Some(1),
-            "error: cannot try it as user '4000000001'\nwhy: only root can become another user\nhint: run it with sudo, or as \
+            "error: cannot run the checks as user '4000000001'\nwhy: only root can become another user\nhint: run it with sudo, or as \
              that user\n"
         )
     );
@@ -123,7 +123,7 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     assert!(docker.contains("the image has no agent there\nhint: --install ."), "{docker}");
     let systemd = said(env(&["--systemd"]));
     assert_eq!(
-        systemd.contains("record nothing without a word\nhint: add --user NAME --install"),
+        systemd.contains("silently record nothing\nhint: if the unit has User=NAME, add --user NAME --install"),
         is_root(),
         "{systemd}"
     );

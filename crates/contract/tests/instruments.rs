@@ -240,7 +240,8 @@ fn help_says_defaults_bounds_and_needs() {
     };
     assert!(about("flow", "depth=N").ends_with(" (default 1, at most 5, needs args)"));
     assert!(
-        about("flow", "args[=values|types|check]").ends_with("or only their types; check is for tests and records no calls")
+        about("flow", "args[=values|types|check]")
+            .ends_with("or only their types; check is for tests and records no calls")
     );
     assert!(about("events", "allocations").ends_with(" (default off, needs objects)"));
     assert!(about("events", "groups=GROUP+GROUP").contains("(default runtime+loads"));

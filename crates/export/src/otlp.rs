@@ -65,7 +65,7 @@ impl Exporter for Otlp {
                 let samples = match kind.metric.is_of_calls() {
                     true => of_paths(recording, &query, options.min_share.unwrap_or(0.0), &mut dictionary)?,
                     false => {
-                        refuse_min_share(options, self.name(), "samples are written each with its time")?;
+                        refuse_min_share(options, self.name(), "each sample is written with its time")?;
                         of_events(recording, &query, kind, &mut dictionary)?
                     }
                 };

@@ -78,7 +78,7 @@ impl Headers {
                     let target = Target::parse(&format!("{kind}={url}")).ok()?;
                     target.server().map(|server| server.origin.clone())
                 });
-                origin = Some(server.ok_or_else(|| refused("the URL in brackets is none of a receiver"))?);
+                origin = Some(server.ok_or_else(|| refused("the URL in brackets is not that of a receiver"))?);
                 continue;
             }
             let (name, value) = line.split_once(':').ok_or_else(|| refused("it has no ':'"))?;

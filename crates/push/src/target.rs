@@ -155,7 +155,7 @@ impl Server {
         };
         let given = uri.path().trim_end_matches('/');
         let (protocol, path) = match (is_otlp, is_grpc) {
-            (true, true) if !given.is_empty() => return Err(refused("a URL of gRPC has no path")),
+            (true, true) if !given.is_empty() => return Err(refused("a gRPC URL has no path")),
             (true, true) => (Protocol::OtlpGrpc, OTLP_GRPC.to_owned()),
             (true, false) => (Protocol::OtlpHttp, with_end(given, OTLP_HTTP)),
             (false, _) if given.ends_with(INGEST) => (Protocol::PyroscopeIngest, given.to_owned()),

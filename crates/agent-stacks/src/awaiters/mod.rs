@@ -376,7 +376,7 @@ impl Awaiters {
             if self.core.set(found.ok()).is_ok()
                 && let Some(why) = why
             {
-                let text = format!("paths are those that threads had: {why}, so who awaits a method can't be read");
+                let text = format!("paths are those of the threads: {why}, so it can't be read who awaits a method");
                 self.functions.remark(RemarkKind::NoAwaiters, &text);
             }
         }

@@ -51,7 +51,7 @@ impl New {
     pub(super) fn into_options(self) -> Result<NewOptions, Failure> {
         let name = CrateName::parse(&self.name).map_err(|why| {
             let hint = "write a name such as shop-watch: small letters, digits, - and _";
-            Failure::usage(format!("{} is no name for a crate", quoted(&self.name)), why, hint)
+            Failure::usage(format!("{} is not a name for a crate", quoted(&self.name)), why, hint)
         })?;
         let folder = self.path.unwrap_or_else(|| PathBuf::from(&self.name));
         // The parser has let no other name through.

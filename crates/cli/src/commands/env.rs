@@ -155,12 +155,12 @@ fn warn_of_cache(form: Form, agent: &Path) {
             "--install . puts the agent into the build context and prints the COPY line; or name the image's with --agent",
         ),
         Form::Systemd if geteuid().is_root() && User::stranger().obstacle(agent).is_some() => (
-            "services of other users than root can't load the agent, and record nothing without a word",
-            "add --user NAME --install /usr/local/lib/clrscope where the unit has User=NAME",
+            "services of users other than root can't load the agent, and silently record nothing",
+            "if the unit has User=NAME, add --user NAME --install /usr/local/lib/clrscope",
         ),
         _ => return,
     };
-    say(&one_line(format!("clrscope: {} lies in this user's cache: {who}", shown(agent))));
+    say(&one_line(format!("clrscope: {} is in this user's cache: {who}", shown(agent))));
     say(&format!("hint: {hint}"));
 }
 

@@ -139,7 +139,7 @@ fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (Str
     }
     let versions = c_library::provided(process).zip(c_library::needed());
     versions.and_then(|(provided, needed)| c_library::obstacle(provided, needed)).unwrap_or_else(|| {
-        let found = "its runtime refused it, the agent did not want this program, or has been detached";
+        let found = "its runtime refused it, the agent skipped this program, or it was detached";
         (found.to_owned(), "see the system's log for what the runtime says: journalctl, or syslog".to_owned())
     })
 }

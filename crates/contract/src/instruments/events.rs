@@ -106,7 +106,10 @@ pub const SPEC: &Spec = &Spec {
             "objects",
             "events:objects asks for each object, which the runtime reports only to the main profiler",
         ),
-        of_main_profiler("heap", "events:heap asks for each object, which the runtime reports only to the main profiler"),
+        of_main_profiler(
+            "heap",
+            "events:heap asks for each object, which the runtime reports only to the main profiler",
+        ),
         of_main_profiler(
             "handles",
             "events:handles asks for GC handles, which the runtime reports only to the main profiler",

@@ -363,9 +363,7 @@ const LEAST_MAX_SIZE: u64 = 64 << 20;
 pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
     match parse_size(value)? {
         bytes @ LEAST_MAX_SIZE.. => Ok(bytes),
-        _ => {
-            Err(RequestError(format!("'{value}' is less than 64MiB, which even an empty recording takes")))
-        }
+        _ => Err(RequestError(format!("'{value}' is less than 64MiB, which even an empty recording takes"))),
     }
 }
 

@@ -117,7 +117,7 @@ impl Fetcher {
         // Clean up after success and failure alike. It does no harm if the removal fails.
         let _ = fs::remove_dir_all(&staging);
         result?;
-        self.present().ok_or_else(|| cannot("what was fetched is no runtime", WITHOUT_NETWORK))
+        self.present().ok_or_else(|| cannot("what was fetched is not a runtime", WITHOUT_NETWORK))
     }
 
     fn folder(&self) -> PathBuf {

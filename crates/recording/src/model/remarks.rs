@@ -242,7 +242,9 @@ impl LossReason {
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
             Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is what they hold",
-            Self::CallerUnknown => "there was no room for some callers of probed methods; their calls count for (unknown caller)",
+            Self::CallerUnknown => {
+                "there was no room for some callers of probed methods; their calls count for (unknown caller)"
+            }
             Self::AwaitsNotFollowed => "some async methods could not be changed; nothing is known of their awaits",
             Self::RequestsNotFollowed => {
                 "a library of the framework could not be changed; nothing is known of its requests"

@@ -210,7 +210,8 @@ fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String
     let totals = &conditions.totals;
     let by_time = request.query.sort.is_none() && request.query.metric.is_none() && conditions.metric.is_of_calls();
     let waited = totals.cpu_ns.is_some_and(|cpu| cpu < totals.functions_ns / 2);
-    (by_time && waited).then(|| "Threads waited most of this time: --sort cpu puts functions that worked first.".to_owned())
+    (by_time && waited)
+        .then(|| "Threads waited most of this time: --sort cpu puts functions that worked first.".to_owned())
 }
 
 /// Joins notes below a table into one.

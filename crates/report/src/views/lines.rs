@@ -231,8 +231,7 @@ impl OpenView<'_> {
                         file_name(module)
                     )
                 }
-                None => "their stacks have only code of the runtime, of the framework, or without a file."
-                    .to_owned(),
+                None => "their stacks have only code of the runtime, of the framework, or without a file.".to_owned(),
             };
         };
         let others = match reasons.count() {

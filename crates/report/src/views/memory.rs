@@ -127,7 +127,8 @@ impl Answer for OpenView<'_> {
             ("part", 0, true),
         ]);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
-        let nothing = "The recording ended before memory was first measured, or no measurement falls into the selected time.";
+        let nothing =
+            "The recording ended before memory was first measured, or no measurement falls into the selected time.";
         let section = Section { nothing: nothing.to_owned(), what: "parts", ..main };
         let notes: Vec<String> = self.view.times.iter().map(note).collect();
         renderer.section(&section, &mut |visit| {

@@ -41,7 +41,7 @@ const TAKES_SECONDS: &[u8] = &[0x20, 1, 0x01, 0x0C];
 
 /// Table of members of other types (ECMA-335, II.22.25).
 const MEMBER_REF: u32 = 0x0A;
-const NOT_AS_KNOWN: &str = "this version of the runtime has other code there than is known";
+const NOT_AS_KNOWN: &str = "this version of the runtime has unknown code there";
 /// Seconds that no interval has.
 const ENDLESS: f32 = 1e9;
 

@@ -183,7 +183,8 @@ fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
         *sum = sum.saturating_add(bytes);
     }
     let took: Vec<String> = sums.iter().map(|(instrument, sum)| format!("{instrument} took {}", bytes(*sum))).collect();
-    let text = || format!("tables of {} in the program's memory, in addition to the recording", took.join(", those of "));
+    let text =
+        || format!("tables of {} in the program's memory, in addition to the recording", took.join(", those of "));
     (!took.is_empty()).then(|| Fact::new("memory", text()))
 }
 
