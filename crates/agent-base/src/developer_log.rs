@@ -108,7 +108,7 @@ pub fn wants(level: Level) -> bool {
     level as u8 <= WANTED.load(Ordering::Relaxed)
 }
 
-/// Logs the result of `text`, if the level is wanted. May allocate, and waits for a short lock.
+/// Logs the result of `text`, if the level is enabled. May allocate, and waits for a short lock.
 pub fn log(level: Level, text: impl FnOnce() -> String) {
     if !wants(level) {
         return;
@@ -120,8 +120,8 @@ pub fn log(level: Level, text: impl FnOnce() -> String) {
     queue().push(&line);
 }
 
-/// Creates the log file in `folder` where there is none yet, and writes the queued lines. Waits for
-/// the disk. Without such a folder nothing is written.
+/// Creates the log file in `folder` if there is none yet, and writes the queued lines. Waits for
+/// the disk. If the folder does not exist, nothing is written.
 pub fn write_into(folder: &Path) {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -162,7 +162,7 @@ pub fn flush() {
     }
 }
 
-/// Ends the log of an attached agent that detaches. The next agent may be asked for another log, in
+/// Ends the log of an attached agent that detaches. The next agent may write another log, in
 /// another folder. To be called with signals blocked.
 pub fn let_go() {
     flush();

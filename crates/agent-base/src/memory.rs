@@ -220,7 +220,7 @@ impl<T: Copy> Drop for FixedVec<T> {
 pub struct PublishedState<T: 'static>(AtomicPtr<T>);
 
 impl<T> PublishedState<T> {
-    /// Creates a place where nothing is published yet.
+    /// Creates a cell with nothing published yet.
     pub const fn nothing() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }

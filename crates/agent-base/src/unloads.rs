@@ -51,10 +51,10 @@ impl Unloads {
         self.hold(count).map(|_held| question())
     }
 
-    /// Makes unloads wait until the returned guard is dropped, for several questions about things
-    /// that existed after `count` unloads. `None` where they may be gone, or are being unloaded.
+    /// Makes unloads wait until the returned guard is dropped, for several queries about things
+    /// that existed after `count` unloads. `None` if they may be gone, or are being unloaded.
     /// Threads of the program must not call this: the runtime may suspend the caller for a
-    /// collection that the question waits for.
+    /// collection that the query waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
@@ -87,7 +87,7 @@ impl Unloads {
         self.keeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a question about a type or a module. `None` if it may have been unloaded since.
+    /// Queries the runtime about a type or a module. `None` if it may have been unloaded since.
     pub fn ask_of_module<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         match seen {
             Seen::After(count) => self.ask(count, question),
@@ -124,15 +124,15 @@ impl Unloads {
     }
 
     /// Like [`unloads`](Self::unloads), for an unload that takes several steps until
-    /// [`ends`](Self::ends) is called. No questions are asked in the meantime.
+    /// [`ends`](Self::ends) is called. No queries are made in the meantime.
     pub fn begins(&self) {
         self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// To be called when the unload that [began](Self::begins) is complete. No more questions are
-    /// asked about things seen before or during it.
+    /// To be called when the unload that [began](Self::begins) is complete. No more queries are
+    /// made about things seen before or during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // An unload that had begun before the agent listened was not counted.

@@ -38,8 +38,8 @@ pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
 /// The event source through which a program marks parts of its recording.
 pub const MARKS: &str = "clrscope";
-/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2
-/// and 3).
+/// The event source of xUnit, which reports when a test begins and ends (`TestEventSource` of xUnit
+/// 2 and 3).
 pub const XUNIT: &str = "xUnit.TestEventSource";
 
 /// Providers of the events that instruments look for.
@@ -68,7 +68,7 @@ const MOST_PROVIDERS: usize = 64;
 pub struct RuntimeEvent<'a> {
     /// Number of the event within its provider.
     pub id: u32,
-    /// Version of the event, which says what fields it has.
+    /// Version of the event, which determines its fields.
     pub version: u32,
     /// The fields of the event, not read yet.
     pub fields: Fields<'a>,
@@ -104,7 +104,7 @@ pub struct EventPipe {
     is_open: AtomicBool,
     /// Whether a thread is about to make `is_open` equal to `is_wanted`.
     is_changing: AtomicBool,
-    /// Time up to which the first session waits for the first event source; 0 where it does not.
+    /// Time until which the first session waits for the first event source; 0 if it does not wait.
     waits_until_ns: AtomicU64,
     /// The providers of all events so far, each with its name if it is one of [`KNOWN`].
     providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,

@@ -109,8 +109,8 @@ pub trait Detach: Send + Sync {
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All gains are noted under this number. 0 if events and their times already tell everything,
-    /// or if the recording has no room for gains.
+    /// All gains are noted under this number. 0 if events and their times suffice, or if there is
+    /// no room for gains.
     Noted(u32),
 }
 
@@ -157,8 +157,8 @@ impl HelperHandle {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// To be called when the program ends. Waits at most `most` until the thread has made one more
-    /// whole round, including postponed work.
+    /// To be called when the program ends. Waits at most `most` until the thread has completed one
+    /// more round, including postponed work.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;

@@ -20,7 +20,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(2);
 /// The thread's work between two steps of noting gains.
 #[derive(Debug, Clone, Copy)]
 enum Meanwhile {
-    /// A round: recording goes on.
+    /// A round; recording continues.
     GoOn,
     /// Signs of life: recording is paused.
     ShowLife,

@@ -23,7 +23,7 @@ pub struct BoxLayout {
     pub token: Token,
     /// Offset in the box of the state machine, or of the reference to the state machine.
     pub machine: usize,
-    /// Whether the state machine lies in the box, as a value.
+    /// Whether the box contains the state machine itself, as a value.
     pub is_value: bool,
     /// Offset in the state machine of the number of its current await; `None` if unknown.
     pub state: Option<usize>,

@@ -28,8 +28,8 @@ pub(super) enum CodePart {
 
 /// Async code by address.
 pub(super) struct AsyncCode {
-    /// A bit for each grain of code, by the lower bits of its address: whether async code may lie
-    /// there.
+    /// A bit for each grain of code, by the lower bits of its address: whether it may contain async
+    /// code.
     grains: Box<[AtomicU64]>,
     bodies: RwLock<Bodies>,
     /// Counts changes to the table.

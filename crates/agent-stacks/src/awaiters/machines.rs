@@ -20,7 +20,7 @@ const STATE_WORDS: usize = 32;
 /// The kind of builder that makes the task of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builder {
-    /// A builder of a task, or of a value task that stands for a task.
+    /// A builder of a task, or of a value task that wraps a task.
     Task,
     /// The builder of an `async void` method, whose task no code sees.
     Void,

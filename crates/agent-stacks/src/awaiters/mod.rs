@@ -87,10 +87,10 @@ pub(crate) struct Resumed {
 /// Whether the runtime may be asked while a chain is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
-    /// The runtime may be asked about new classes: on the thread that uses these objects, or on
+    /// The runtime may be queried about new classes: on the thread that uses these objects, or on
     /// another thread while unloads [wait](Unloads::hold).
     Asked,
-    /// The runtime may not be asked. Open questions are kept for [`Awaiters::look_up_wanted`].
+    /// The runtime must not be queried. Open queries are kept for [`Awaiters::look_up_wanted`].
     Noted,
 }
 
@@ -178,16 +178,16 @@ struct KnownClasses {
     /// Functions of async methods, by their state machine types; `None` where the runtime doesn't
     /// know.
     code: HashMap<(ModuleId, Token), Option<FunctionId>>,
-    /// State machine types whose functions were needed where the runtime may not be asked, each
-    /// with the number of unloads before.
+    /// State machine types whose functions were needed where no query was allowed, each with the
+    /// number of unloads before.
     wanted: Vec<((ModuleId, Token), u64)>,
-    /// First words of objects that may be tasks, seen where the runtime may not be asked, each with
-    /// the number of unloads before.
+    /// First words of objects that may be tasks, seen where no query was allowed, each with the
+    /// number of unloads before.
     wanted_classes: Vec<(usize, u64)>,
     /// Functions that may be async methods, noted in the same way.
     wanted_functions: Vec<(FunctionId, u64)>,
-    /// Classes derived from continuation classes that chains have passed through, with the field by
-    /// which they lead on.
+    /// Classes derived from continuation classes, seen in chains, with the field that leads to the
+    /// next object.
     continuations: Vec<(usize, usize)>,
 }
 

@@ -34,7 +34,7 @@ const TOLD_LATE_NS: u64 = 100_000_000;
 pub struct Body {
     /// Addresses of the piece.
     pub addresses: Range<usize>,
-    /// Beginning of the body, which is not that of the piece if the piece is cold code.
+    /// Start of the body; differs from the start of the piece if the piece is cold code.
     start: usize,
     function: u32,
     id: FunctionId,
@@ -457,7 +457,7 @@ impl Bodies {
         (unwind, code)
     }
 
-    /// The layout of a body's frame behind the prolog; `None` if unknown.
+    /// The layout of a body's frame after the prolog; `None` if unknown.
     pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.unwind(body).0.frame().map(FrameShape::from_step)
     }

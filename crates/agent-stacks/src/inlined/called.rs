@@ -25,7 +25,7 @@ pub(crate) enum CodeAt<Id = FunctionId> {
     Piece,
     /// Code of a library.
     Library,
-    /// It is not known what lies there.
+    /// Unknown.
     Unknown,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct InlineMap<Id = FunctionId> {
     nodes: Vec<Node<Id>>,
     /// By offset in the code. Of several at one offset, only the last one has code.
     statements: Vec<Statement>,
-    /// Whether a block may have no statement of its own, once that was computed.
+    /// Whether a block may have no statement of its own; empty until computed.
     has_silent_blocks: OnceLock<bool>,
 }
 

@@ -94,7 +94,7 @@ pub(crate) struct CodeOffset {
     pub start: usize,
     /// Offset from `start` of the instruction, or of a byte within the instruction.
     pub offset: u32,
-    /// Whether `offset` is that of the last byte of a call.
+    /// Whether `offset` points to the last byte of a call.
     pub is_call: bool,
 }
 

@@ -88,7 +88,7 @@ pub struct WallRequest {
     pub interval_ns: u64,
 }
 
-/// What the sampler needs from the context in which instruments start.
+/// What the sampler needs from an instrument's start-up context.
 pub struct SamplerContext<'a> {
     /// Access to the runtime.
     pub info: &'a ProfilerInfo,

@@ -34,8 +34,8 @@ pub(super) enum Work {
 struct Span {
     os_id: u32,
     work: Work,
-    /// Monotonic nanoseconds of the beginning, of the time when the other threads had stopped, and
-    /// of the end; [`OPEN`] for times that are still to come.
+    /// Monotonic nanoseconds of the start, of the moment when the other threads had stopped, and of
+    /// the end; [`OPEN`] for future times.
     from_ns: u64,
     stopped_ns: u64,
     until_ns: u64,

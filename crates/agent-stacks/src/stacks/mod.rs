@@ -79,7 +79,7 @@ pub enum Walk {
     Check,
 }
 
-/// How an instrument wants its stacks.
+/// How an instrument's stacks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
     /// Number of innermost frames that are kept of a stack; 0 for no stacks.
@@ -97,7 +97,7 @@ pub const REMEMBERED: usize = MOST;
 /// Bytes of memory for a remembered stack and an address. Tables may be half empty.
 pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
 
-/// A frame of the calling thread's stack, as the runtime walked it.
+/// A frame of the calling thread's stack, from the runtime's own walk.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkedFrame {
     /// The function and the position in it.

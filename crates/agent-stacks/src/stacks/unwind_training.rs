@@ -63,7 +63,7 @@ pub(super) struct RuleUpdate {
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
-    /// Addresses from which no rule leads on.
+    /// Addresses for which no rule finds the caller.
     odd: Vec<usize>,
     end: Option<u64>,
 }

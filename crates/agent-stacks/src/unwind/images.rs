@@ -94,7 +94,7 @@ impl Image {
 pub(crate) struct Images {
     /// Each module's image, if it has precompiled code.
     known: HashMap<ModuleId, Option<Image>>,
-    /// Number of loaded modules when the runtime was last asked for all; `None` for never.
+    /// Number of loaded modules when all modules were last listed; `None` if never.
     asked_at: Option<u64>,
 }
 

@@ -125,7 +125,7 @@ impl Dictionary {
         entity
     }
 
-    /// Looks up the names that were deferred. To be called where the runtime may be asked.
+    /// Looks up the names that were deferred. Call only where calls into the runtime are allowed.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);

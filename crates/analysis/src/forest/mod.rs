@@ -105,7 +105,7 @@ pub struct Tree<'a> {
     pub nodes: Vec<TreeNode<'a>>,
     /// Paths that the options left out.
     pub pruned: PrunedPaths,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

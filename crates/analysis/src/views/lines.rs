@@ -96,7 +96,7 @@ pub struct LinesView<'a> {
     /// Modules whose code has no lines: paths of the modules of the innermost own methods on stacks
     /// without a line, ordered by amount.
     pub modules_without_line: Vec<&'a str>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

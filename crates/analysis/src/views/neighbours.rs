@@ -52,7 +52,7 @@ pub struct NeighboursView<'a> {
     /// One item for each function that matches the query. The item with the most exclusive time
     /// comes first.
     pub items: Vec<Neighbours<'a>>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
@@ -76,7 +76,7 @@ pub struct CallGraph<'a> {
     pub edges: Vec<GraphEdge>,
     /// Number of functions that the limit left out, together with their edges.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

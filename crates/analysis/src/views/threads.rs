@@ -16,7 +16,7 @@ pub struct Threads<'a> {
     pub rows: Vec<ThreadRow<'a>>,
     /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

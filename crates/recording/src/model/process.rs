@@ -325,7 +325,7 @@ record! {
         pub leave_ns: f64,
         /// Minimum cost of an enter and its leave together.
         pub pair_low_ns: f64,
-        /// The whole pair costs at most this.
+        /// Maximum cost of an enter and its leave together.
         pub pair_high_ns: f64,
     }
 }

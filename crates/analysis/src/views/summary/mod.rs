@@ -109,7 +109,7 @@ pub struct Summary<'a> {
     pub threads: SampledThreads<'a>,
     /// Allocations of all types, the most bytes first; `None` if they were not recorded.
     pub allocated: Option<Allocations<'a>>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
