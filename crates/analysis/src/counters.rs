@@ -72,7 +72,7 @@ impl CounterRow<'_> {
         self.points.last().map_or(0.0, |point| point.value)
     }
 
-    /// Mean of the values. Values with a number of measurements are weighted by it.
+    /// Mean of the values, weighted by their numbers of measurements where known.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.points.iter().map(|point| point.value * point.count as f64).sum();
@@ -97,8 +97,8 @@ impl CounterRow<'_> {
         full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
-    /// The labels as pairs of name and value. The runtime's text does not escape commas, so a part
-    /// without `=` is taken as a continuation of the value before it.
+    /// The labels as pairs of name and value. The runtime's text does not escape commas, so a piece
+    /// without `=` continues the value before it.
     #[must_use]
     pub fn label_pairs(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<(String, String)> = Vec::new();

@@ -15,7 +15,7 @@ const SHORT: [(&str, &str); 4] =
 /// Key of the environment, for which there are two attributes.
 const ENVIRONMENT: &str = "environment";
 
-/// Labels that select processes. A selected process has all of them.
+/// Labels that a selected process must all have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelSelection {
     text: String,
@@ -46,7 +46,7 @@ impl LabelSelection {
     /// character.
     ///
     /// # Errors
-    /// The reason why the text is no selection.
+    /// The reason why the text is not a selection.
     pub fn parse(text: &str) -> Result<Self, SelectionError> {
         let mut wanted: Vec<(String, Glob)> = Vec::new();
         for pair in text.split(',') {

@@ -35,7 +35,7 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Every metric that has its own values, in the views' order of preference. Several metrics may
+    /// Every metric with values of its own, in the views' order of preference. Several metrics may
     /// have the same name if different instruments record them.
     pub fn each() -> impl Iterator<Item = &'static Self> {
         PREFERRED.into_iter()

@@ -10,8 +10,8 @@ use crate::metric::Metric;
 use crate::request_filter::RequestFilter;
 use crate::waits::TimeState;
 
-/// Selection of a part of a recording, and how a view shows that part. The default is the whole
-/// recording, with compensated times, in the view's own order.
+/// Which part of a recording a view shows, and how. Default: the whole recording, with compensated
+/// times, in the view's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only the process with this id.
@@ -60,9 +60,9 @@ pub struct Query {
     pub symbols: Option<PathBuf>,
     /// Only objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
-    /// Paths of a metric of objects end in the objects' types: each method calls the types of what
-    /// it allocated itself, as functions of the kind `Type`, and has no own
-    /// amount. Only for views and exports of whole paths.
+    /// Ends the paths of an object metric in the objects' types: each method calls the types that
+    /// it allocated, as functions of the kind `Type`, and has no own amount. Only for views and
+    /// exports of whole paths.
     pub type_leaves: bool,
     /// Only requests that pass this filter.
     pub requests: RequestFilter,
@@ -77,8 +77,8 @@ const MOST_PARTS: usize = 20;
 /// Kind of paths: which frame is the caller of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// The caller is the calling method. For a method that was resumed after an `await`, it is the
-    /// method that awaits it.
+    /// The caller is the calling method, or for a method resumed after an `await`, the method that
+    /// awaits it.
     #[default]
     Logical,
     /// The caller is the frame below the method on its thread's stack.
@@ -97,7 +97,7 @@ impl PathKind {
 /// offset (`libcoreclr.so+0x1234`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NativeCode {
-    /// One frame per library: `[libcoreclr.so]` stands for a chain of its functions that call each
+    /// One frame per library: `[libcoreclr.so]` represents a chain of its functions that call each
     /// other.
     #[default]
     Libraries,
@@ -281,7 +281,7 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
-    /// The metric comes from different instruments in the recordings that are compared.
+    /// The metric comes from different instruments in the compared recordings.
     MetricOfOthers {
         /// The metric.
         metric: &'static Metric,

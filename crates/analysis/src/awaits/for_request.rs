@@ -17,7 +17,7 @@ pub(crate) struct RequestAwait<'a> {
     pub(crate) lasted_ns: u64,
     /// Whether the await was still pending at the end of the recording.
     pub(crate) is_pending: bool,
-    /// The method that awaits, with the place of the await.
+    /// The awaiting method, with the location of the await.
     pub(crate) frame: Option<Frame<'a>>,
     /// The awaited operation, as text.
     pub(crate) awaits: String,

@@ -41,7 +41,7 @@ pub enum CollectionKind {
     Blocking,
     /// The program runs during most of the collection.
     Background,
-    /// A blocking collection while a background collection is under way.
+    /// A blocking collection during a background collection.
     Foreground,
 }
 

@@ -20,7 +20,7 @@ pub struct Gate {
     pub metric: &'static Metric,
     /// Whether own amounts are measured. Otherwise totals are measured, which include the callees.
     pub is_own: bool,
-    /// Whether parts of the whole are measured. Otherwise amounts are measured.
+    /// Whether shares of the whole are limited, rather than amounts.
     pub is_share: bool,
     /// The limit that must not be exceeded.
     pub limit: Limit,
@@ -31,7 +31,7 @@ pub struct Gate {
 pub enum Limit {
     /// Growth by this part of the amount before: 0.05 for 5 %.
     Growth(f64),
-    /// Growth by this amount: nanoseconds, bytes or a number. For shares it is a part of the whole.
+    /// Growth by this amount: nanoseconds, bytes, a number, or a share of the whole.
     More(f64),
     /// The amount after exceeds this amount, whatever the amount before.
     Above(f64),

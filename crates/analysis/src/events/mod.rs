@@ -55,7 +55,7 @@ pub struct EventRow<'a> {
     pub time_ns: u64,
     /// Number of events that enclose this event on its thread.
     pub depth: u32,
-    /// Duration between begin and end, in nanoseconds; both events of a pair have it.
+    /// Duration between start and end, in nanoseconds; set in both events of a pair.
     pub duration_ns: Option<u64>,
     remark: Option<&'static str>,
     record: OwnedRecord,

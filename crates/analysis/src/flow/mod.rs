@@ -141,17 +141,17 @@ impl<'a> FlowLog<'a> {
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 
-    /// Makes [`walk`](Self::walk) read all events even after the query's limit is reached, so that
-    /// the calls by function cover the whole recording.
+    /// Makes [`walk`](Self::walk) read all events, even beyond the query's limit, so that the calls
+    /// by function cover the whole recording.
     #[must_use]
     pub fn reading_on(self) -> Self {
         Self { reads_on: true, ..self }
     }
 
-    /// Visits every row: process after process, thread after thread, in the order of time. Stops at
-    /// the first error of `visit`. Returns the calls by function that pass the filters, most called
-    /// first, and the number of rows that the query's limit left out. If not all of these rows were
-    /// counted ([`LeftOut::is_whole`]), the calls by function are not complete either.
+    /// Visits every row, process by process, thread by thread, ordered by time. Stops at the first
+    /// error of `visit`. Returns the calls by function that pass the filters, most called first,
+    /// and the number of rows that the query's limit left out. If that number is not exact
+    /// ([`LeftOut::is_whole`]), the calls by function are incomplete, too.
     ///
     /// # Errors
     /// The error of `visit`.

@@ -295,9 +295,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// A forest that contains only the large paths, for the case that building all trees from
-    /// stacks would take long; `None` otherwise. Use it for walks of the whole that leave out paths
-    /// below `least_share`: such walks show the same nodes in either forest.
+    /// A forest of only the large paths, if building all trees from stacks would take long;
+    /// otherwise `None`. For walks that leave out paths below `least_share` of the whole: these
+    /// show the same nodes in either forest.
     #[must_use]
     pub fn peaks(&self, least_share: f64) -> Option<Self> {
         let is_whole = !self.query.filters_functions() && self.allocations.is_empty();

@@ -176,7 +176,7 @@ impl HeapPath<'_> {
 }
 
 impl HeapPathPlace {
-    /// The place as text to append to the previous object: `.items`, `[3].Value`.
+    /// Text to append to the previous object: `.items`, `[3].Value`.
     #[must_use]
     pub fn label(&self) -> String {
         match self {

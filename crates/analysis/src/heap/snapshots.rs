@@ -9,7 +9,7 @@ use super::load::{LoadedSnapshot, Missing};
 use crate::query::{Query, QueryProblem};
 use crate::select::processes;
 
-/// Selection of snapshots, and of types in them.
+/// Which snapshots to show, and which types in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapQuery {
     /// The filters that all views share: processes, modules, types, order and limit.
@@ -18,7 +18,7 @@ pub struct HeapQuery {
     pub snapshot: Option<u32>,
 }
 
-/// A snapshot as views show it.
+/// A snapshot, with its facts for views.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRef<'a> {
     /// The process.

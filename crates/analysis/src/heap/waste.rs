@@ -61,7 +61,7 @@ impl WasteKind {
     }
 }
 
-/// Objects of one type that waste memory in the same way.
+/// Objects of one type with one kind of waste.
 #[derive(Debug, Clone)]
 pub struct WasteRow<'a> {
     /// The process.
@@ -74,8 +74,8 @@ pub struct WasteRow<'a> {
     pub module: &'a str,
     /// Number of characters of equal strings; `None` for other kinds.
     pub length: Option<u64>,
-    /// On the shortest path to the first of the objects, the object that refers to it: the object's
-    /// type, and the place of the reference.
+    /// The object that refers to the first of the objects on its shortest path: the type, and where
+    /// the reference is.
     pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,

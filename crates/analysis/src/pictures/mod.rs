@@ -215,7 +215,7 @@ fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut Pictu
 }
 
 /// A tree after changes: nodes in preorder, in runs. Several siblings may have the same function.
-/// Run 0 stands for the threads.
+/// Run 0 represents the threads.
 pub struct ChangedTree<'a> {
     functions: Arc<PictureFunctions<'a>>,
     /// Functions of the nodes.
@@ -236,7 +236,7 @@ pub struct ChangedTree<'a> {
 type Place = (u32, u32);
 
 impl ChangedTree<'_> {
-    /// Number of nodes, including the node that stands for the threads.
+    /// Number of nodes, including the node of the threads.
     #[must_use]
     pub fn size(&self) -> usize {
         self.func.len()

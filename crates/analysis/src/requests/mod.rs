@@ -173,7 +173,7 @@ pub struct RequestRow<'a> {
     pub failed: u64,
     /// Number of these requests that the client aborted.
     pub aborted: u64,
-    /// Number of requests that are only partly in the recording. No other number includes them.
+    /// Number of requests only partly in the recording. No other number includes them.
     pub partial: u64,
     /// Total duration of these requests, in nanoseconds.
     pub total_ns: u64,

@@ -50,8 +50,8 @@ pub struct Modules<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// One row per module of each process, with the sums of the module's functions. Time that belongs
-/// to no module, such as compilation and suspensions, is in one row without a name.
+/// One row per module and process, with the totals of the module's functions. Time outside of
+/// modules, such as compilation and suspensions, is in one row without a name.
 ///
 /// # Errors
 /// When the query matches no process or thread, or the query asks for a part of the time or for

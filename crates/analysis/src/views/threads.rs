@@ -20,7 +20,7 @@ pub struct Threads<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// The threads of the selected processes, in the order in which they were first seen. The query may
+/// The threads of the selected processes, in the order of their first appearance. The query may
 /// sort them by `calls`, `suspended`, `profiler` or a CPU key. Any other time key sorts them by
 /// running time.
 ///

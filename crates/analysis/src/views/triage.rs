@@ -140,7 +140,7 @@ pub struct Vitals {
     /// Average number of threads that were ready to run but had no processor, according to samples
     /// of `wall`. Only threads whose work is known count.
     pub ready: f64,
-    /// Share of the observed time in which collections paused the program, 0 to 1.
+    /// Share of the observed time during which collections paused the program, 0 to 1.
     pub paused: f64,
     /// Allocated bytes per second; `None` if not known.
     pub allocated: Option<f64>,
@@ -160,7 +160,7 @@ pub struct Vitals {
 pub struct Triage {
     /// Key numbers of the program.
     pub vitals: Vitals,
-    /// Verdicts, the greatest problem first. There is at least one.
+    /// Verdicts, the worst problem first; at least one.
     pub verdicts: Vec<TriageVerdict>,
 }
 

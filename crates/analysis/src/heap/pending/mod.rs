@@ -34,7 +34,7 @@ pub struct PendingFrame {
     pub name: Arc<str>,
     /// Kind of the function.
     pub kind: FunctionKind,
-    /// The place of the await at which the method waits; `None` if not known.
+    /// Location of the await at which the method waits; `None` if unknown.
     pub place: Option<AwaitPlace>,
 }
 
@@ -77,8 +77,8 @@ pub struct BlockedThread<'a> {
     /// The operation that the innermost method waits for, as text; `None` if it waits for several
     /// operations.
     pub waits_for: Option<Arc<str>>,
-    /// The chain of awaiters. The last one is the method on which the thread blocks. If a method
-    /// awaits several operations at once, methods that belong to only one of them are left out.
+    /// The chain of awaiters, ending with the method on which the thread blocks. If a method awaits
+    /// several operations at once, methods of only one of these are left out.
     pub frames: Vec<PendingFrame>,
 }
 

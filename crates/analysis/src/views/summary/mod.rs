@@ -53,11 +53,11 @@ pub struct OwnRow<'a> {
     /// Work of the function and of all framework code below it, up to the next own function. It is
     /// CPU time, or wall time if CPU time was not measured.
     pub work_ns: u64,
-    /// 95 % bounds of that work. They come from the clock of `calls` and the cost of its hooks. For
-    /// sampled work they come from its share of all samples.
+    /// 95 % bounds of that work: from the clock of `calls` and the cost of its hooks, or for
+    /// sampled work, from its share of all samples.
     pub work_bounds_ns: (u64, u64),
-    /// Time for which threads waited below the function, for locks, timeouts, files, sockets, tasks
-    /// and events.
+    /// Time that threads waited below the function, for locks, timeouts, files, sockets, tasks and
+    /// events.
     pub waited_ns: u64,
     /// The callees with the largest amounts of the metric, and these amounts. Only the first
     /// functions by samples have them.
