@@ -6,7 +6,7 @@ use super::short::ShortFields;
 use crate::varint::each_byte;
 
 /// Writes one record into the caller's memory; does not allocate. A field that does not fit is left
-/// out whole, and [`finish`](Self::finish) reports that.
+/// out completely, and [`finish`](Self::finish) reports that.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],

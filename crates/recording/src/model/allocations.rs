@@ -21,8 +21,8 @@ pub struct Allocation {
     /// Number of objects that the recorded ones represent, in 1024ths: one each if every object is
     /// recorded, more if they are sampled.
     pub objects_weight: u64,
-    /// A sum over the sampled objects: the square of the number of objects that each represents; 0
-    /// if every object is recorded.
+    /// Sum of squares: for each sampled object, the square of the number of objects that it
+    /// represents; 0 if every object is recorded.
     pub squares: u64,
     /// Index into [`Process::types`](super::Process::types), 0 if unknown.
     pub object_type: u32,

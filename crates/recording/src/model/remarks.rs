@@ -17,8 +17,8 @@ record! {
         pub first_ns: u64,
         /// Time of the last occurrence, in nanoseconds since the start of the run.
         pub last_ns: u64,
-        /// Details beyond the reason, one sentence each: the place and text of a caught panic, for
-        /// instance, or which callbacks were unexpected.
+        /// Details beyond the reason, one sentence each, such as the location and text of a caught
+        /// panic, or the unexpected callbacks.
         pub details: Vec<String>,
     }
 }
@@ -42,7 +42,7 @@ pub enum LossReason {
     TreeFull = 1,
     /// There was no memory for a new path because the disk could not guarantee space.
     DiskFull = 2,
-    /// A new path had to wait for memory longer than a hook may wait.
+    /// A new path waited longer for memory than a hook may wait.
     ArenaBehind = 3,
     /// The thread table had no room for a thread.
     ThreadTableFull = 4,
@@ -81,13 +81,13 @@ pub enum LossReason {
     /// There was no memory in the stack table for a call stack; the events with that stack have
     /// none.
     StackTableFull = 20,
-    /// The recording reached its greatest size and was stopped.
+    /// The recording reached its maximum size and was stopped.
     SizeLimit = 21,
     /// The recording could not grow because it leaves the last free space of the disk to other
     /// programs.
     DiskReserve = 22,
-    /// A thread had to wait for an entry in the thread table longer than a hook may wait; its next
-    /// call tried again.
+    /// A thread waited longer for an entry in the thread table than a hook may wait; its next call
+    /// tried again.
     ThreadTableBehind = 23,
     /// There was no room for a sample: the ring for the samples of a thread, or of all threads, was
     /// full.
@@ -272,7 +272,7 @@ record! {
     pub struct Problem {
         /// Place of the damage: a file or section name.
         pub place: String,
-        /// A sentence: what was wrong, and how the reader handled it.
+        /// What was wrong, and how the reader handled it, as a sentence.
         pub what: String,
     }
 }

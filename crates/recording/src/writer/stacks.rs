@@ -74,10 +74,10 @@ impl StackTable {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The number of the stack with these frames, innermost first; 0 for no frames. Of a deeper
-    /// stack, the innermost [`Stacks::DEEPEST`] frames are kept. `cut` says that the stack had more
-    /// frames. `None` if there is no backed memory for a new frame: the caller waits and asks
-    /// again, or counts the loss.
+    /// The number of the stack with these frames, innermost first; 0 for no frames. Deeper stacks
+    /// are cut to the innermost [`Stacks::DEEPEST`] frames. `cut`: the stack had more frames.
+    /// `None` if there is no backed memory for a new frame: the caller retries later, or counts the
+    /// loss.
     #[must_use]
     pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];
