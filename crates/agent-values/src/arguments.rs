@@ -27,7 +27,7 @@ pub fn open_objects(depth: u32) {
 }
 
 impl ArgumentRegisters {
-    /// Writes the arguments of a function that was just entered, as far as there is room. Returns
+    /// Writes the arguments of a function that was just entered, until the buffer is full. Returns
     /// the number of bytes.
     ///
     /// # Safety

@@ -43,8 +43,8 @@ impl At {
         Self { address: address.expose_provenance(), ground }
     }
 
-    /// An address anywhere. It is on held ground if at least `bytes` bytes from there lie on the
-    /// calling thread's stack, and on unknown ground otherwise.
+    /// Any address. Its ground is held if at least `bytes` bytes from there are on the calling
+    /// thread's stack, and otherwise unknown.
     pub fn somewhere(address: usize, bytes: usize) -> Self {
         let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
         Self { address, ground }

@@ -109,7 +109,7 @@ pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
 
 /// Reads the value of [`RESOURCE_VARIABLE`] as OpenTelemetry's resource specification defines it:
 /// pairs separated by commas, keys and values percent-encoded, blanks around them ignored. If a key
-/// occurs several times, the last value is valid. Values are kept as they are, even secrets.
+/// occurs several times, the last value is valid. Values are kept unchanged, even secrets.
 ///
 /// # Errors
 /// A sentence about what is wrong. The specification says that the caller must then discard the
@@ -127,10 +127,10 @@ pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
 }
 
 /// The labels of a process: the labels in `given`, then those of the process's environment whose
-/// keys are not in `given`. The service name is the first that exists: a given one, the one in
-/// [`SERVICE_NAME_VARIABLE`], the one in [`RESOURCE_VARIABLE`].
+/// keys are not in `given`. The service name is given, or else comes from
+/// [`SERVICE_NAME_VARIABLE`], or else from [`RESOURCE_VARIABLE`].
 ///
-/// The second value lists, one sentence each, what was left out of the environment.
+/// The second value lists what was ignored in the environment, one sentence each.
 #[must_use]
 pub fn labels_of_process(
     given: &[Label],

@@ -13,7 +13,7 @@ pub struct Source {
     pub token: u32,
     /// Type that declares the method, as C# writes it: `Shop.Cache<T>.Entry`.
     pub class: String,
-    /// Name, as C# writes it.
+    /// Name in C# notation.
     pub name: String,
     /// Types of the parameters, as C# writes them: `(int, string)`.
     pub parameters: String,

@@ -8,7 +8,7 @@ use std::path::Path;
 use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Process, Recording};
 use clrscope_symbols::{NativeNames, NativeRange, SymbolFolder, kernel_symbols};
 
-/// A library on call stacks for which a folder has no symbol file.
+/// A library on call stacks without a symbol file in the folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LibraryWithoutSymbols {
     /// File name of the library.

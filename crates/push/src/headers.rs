@@ -59,9 +59,9 @@ impl fmt::Debug for Headers {
 }
 
 impl Headers {
-    /// Reads the lines `Name: value`. A line `[URL]` says for which server the lines below are
-    /// meant. Empty lines and lines that begin with `#` are ignored. The word `file:PATH` at the
-    /// end of a value stands for the content of that file.
+    /// Reads the lines `Name: value`. A line `[URL]` says which server the lines below are for.
+    /// Empty lines and lines that begin with `#` are ignored. `file:PATH` at the end of a value is
+    /// replaced by the content of that file.
     ///
     /// # Errors
     /// If a line has another form, a file can't be read, or a header may only be set by the

@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub struct Patience {
     /// Time limit for one request and its answer.
     pub request: Duration,
-    /// Longest time for which requests are repeated while a receiver accepts nothing.
+    /// How long requests are retried while a receiver accepts nothing.
     pub retry: Duration,
 }
 

@@ -71,7 +71,7 @@ impl Target {
     /// Reads `pyroscope=URL`, `otlp=URL` or a folder.
     ///
     /// # Errors
-    /// If the URL can't be used, or has parts in which secrets are written: a user or a query.
+    /// If the URL can't be used, or has parts for secrets: a user or a query.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let refused = |why, hint| Err(TargetError { shown: Some(text.to_owned()), why, hint });
         let Some((kind, url)) = text.split_once('=') else {

@@ -28,15 +28,15 @@ pub struct Request {
     pub interleave: bool,
     /// Whether the recording still grows and the caller polls.
     pub follow: bool,
-    /// Whether a file for each thread is wanted.
+    /// Whether to write a file for each thread.
     pub files: bool,
     /// Whether text output has a head with all facts about how the numbers came about.
     pub verbose: bool,
     /// Shows the source code of each line next to its numbers.
     pub source: bool,
-    /// Folder to search for source files that are not at the paths where they were compiled.
+    /// Folder to search for source files that are not at their original paths.
     pub source_root: Option<PathBuf>,
-    /// Shows each line, rather than sums of lines.
+    /// Shows each line, rather than totals of lines.
     pub lines: bool,
     /// Number of the snapshot of the heap; `None` for the last complete one.
     pub snapshot: Option<u32>,

@@ -233,7 +233,7 @@ impl Types {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a module has been loaded.
+    /// Call it when a module has been loaded.
     pub fn module_loaded(&self, module: ModuleId) {
         if self.names.assembly(&self.info, module).is_ok_and(|name| &*name == CORE) {
             let _ = self.core.set(module);
@@ -245,9 +245,9 @@ impl Types {
         }
     }
 
-    /// To be called when a class is loaded. Finds the memory layout at once for the program's
-    /// classes and for framework generics over them, as any hook may see their objects. Finds other
-    /// layouts when a signature or hook first needs them.
+    /// Call it when a class is loaded. Finds the memory layout of the program's classes, and of
+    /// framework generics over them, at once, since any hook may see their objects. Other layouts
+    /// are found when a signature or hook first needs them.
     pub fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
         let mut from = self.note_instantiation(class, &about);
@@ -310,7 +310,7 @@ impl Types {
         table::forget(module);
     }
 
-    /// To be called when a module has been unloaded, as its ids may be used again.
+    /// Call it when a module has been unloaded, because its ids may be used again.
     pub fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
@@ -338,7 +338,7 @@ impl Types {
         }
     }
 
-    /// Finds the methods of delegates that hooks have seen, as far as the methods are compiled.
+    /// Finds the methods of delegates seen by hooks, for compiled methods.
     pub fn name_delegates(&self) {
         let pending = delegates::pending();
         if pending.is_empty() {
@@ -400,8 +400,8 @@ impl Types {
         }
     }
 
-    /// The class with this id. For a new class, also finds its memory layout. The class has no
-    /// layout yet if this thread is just finding it.
+    /// The class with this id. For a new class, also finds its memory layout, unless this thread is
+    /// already doing that.
     pub fn class(&self, id: ClassId) -> Option<&'static Class> {
         Some(match self.enter(id)? {
             Insertion::Known(class) => {
@@ -510,7 +510,7 @@ impl Types {
         self.declared_arrays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of a class as C# writes it.
+    /// The name of a class in C# notation.
     pub fn name_of(&self, id: ClassId) -> String {
         self.names.class(&self.info, id).to_string()
     }

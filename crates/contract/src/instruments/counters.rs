@@ -9,8 +9,8 @@ pub const MAX: &str = "max";
 /// Option that limits the recording to meters with these names.
 pub const METERS: &str = "meters";
 
-/// Whether a name can be part of the arguments of a session: it must have none of the characters by
-/// which `MetricsEventSource` in the runtime separates names.
+/// Whether a name can be part of a session's arguments: it must contain none of the separators of
+/// the runtime's `MetricsEventSource`.
 #[must_use]
 pub fn can_be_asked(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))

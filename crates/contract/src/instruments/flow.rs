@@ -9,7 +9,7 @@ pub const LAST: &str = "last";
 pub const ALL: &str = "all";
 /// Option to record arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
-/// Option for the depth to which the fields of object arguments are recorded.
+/// Option for how deep fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 
 /// Value of [`ARGS`]: records arguments with their values.

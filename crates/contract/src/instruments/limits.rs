@@ -8,7 +8,7 @@ use crate::request::Request;
 /// Checks that clrscope can attach to a running program with these instruments.
 ///
 /// # Errors
-/// A refusal for the first instrument that the runtime allows only at its start; the hint tells how
+/// A refusal for the first instrument that the runtime allows only at its start; the hint says how
 /// to start the program instead.
 pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
     first_refused(
@@ -19,8 +19,8 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 }
 
 /// Checks that the instruments of a request work in a notification-only profiler, while another
-/// profiler has the main slot. `attached` tells whether the profiler is attached, so that the
-/// program continues when the recording ends.
+/// profiler has the main slot. `attached`: whether the profiler is attached, so that the program
+/// continues after the recording.
 ///
 /// # Errors
 /// A refusal for the first instrument that needs the main slot; the hint names instruments that

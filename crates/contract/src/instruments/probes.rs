@@ -8,7 +8,7 @@ use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 pub const EACH: &str = "each";
 /// Option to record each call with arguments and results: [`VALUES`] or [`TYPES`].
 pub const ARGS: &str = "args";
-/// Option for the depth to which the fields of object arguments are recorded.
+/// Option for how deep fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 /// Option for the size of the buffer that keeps the last calls, in bytes.
 pub const LAST: &str = "last";

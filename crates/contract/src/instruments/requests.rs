@@ -5,9 +5,9 @@ use super::{LEAST_LIMIT, LIMIT};
 
 /// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
-/// Option that controls whether names of requests contain the whole address.
+/// Option that controls whether names of requests contain the full address.
 pub const URLS: &str = "urls";
-/// Value of [`URLS`] for whole addresses.
+/// Value of [`URLS`] for full addresses.
 pub const FULL: &str = "full";
 
 /// The specification of the instrument `requests`.

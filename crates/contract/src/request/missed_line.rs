@@ -12,7 +12,7 @@ pub enum LineHint {
     Line(u32),
     /// A source file with a name similar to the given one.
     File(String),
-    /// An assembly whose lines are not known: why, and what to do about it.
+    /// An assembly without known lines: the reason, and what to do about it.
     Unknown(String),
 }
 
@@ -43,9 +43,9 @@ impl fmt::Display for LineHint {
 /// A requested line at which no loaded assembly has code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissedLine {
-    /// The requested line, as the user wrote it.
+    /// The requested line, as given by the user.
     pub line: String,
-    /// Hints, each once.
+    /// Hints, without duplicates.
     pub hints: Vec<LineHint>,
 }
 

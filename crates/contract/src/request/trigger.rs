@@ -8,7 +8,7 @@ use super::error::RequestError;
 use super::glob::Glob;
 use super::time::parse_duration;
 
-/// A condition that the agent checks while the program runs.
+/// An occurrence that the agent watches for while the program runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trigger {
     /// A request that the program serves or makes took longer than this many milliseconds.
@@ -22,7 +22,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The instrument that observes the condition.
+    /// The instrument that observes the trigger.
     #[must_use]
     pub fn instrument(&self) -> &'static str {
         match self {

@@ -60,7 +60,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// A page of existing reports, which opens at the first one. For comparisons: their rows come from
+/// A page of existing reports, which opens at the first one. For comparisons, whose rows come from
 /// several recordings.
 #[derive(Debug)]
 pub struct ReportsPage {

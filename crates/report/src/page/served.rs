@@ -54,7 +54,7 @@ pub fn served_page() -> String {
 /// A request for a document, with the current filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct DocumentRequest {
-    /// Name of the document among those of the page.
+    /// Name of the document within the page.
     pub key: String,
     /// Start of the selected time, in nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
@@ -63,7 +63,7 @@ pub struct DocumentRequest {
     /// Threads of one process, given by their serial numbers; `None` selects all threads of all
     /// processes.
     pub threads: Option<(u32, Vec<u32>)>,
-    /// States whose time is shown, for metrics that know states; an empty list selects all states.
+    /// States whose time is shown, for metrics with states; empty for all states.
     pub states: Vec<TimeState>,
     /// Requests whose work is shown; `None` for all work.
     pub requests: Option<ChosenRequests>,

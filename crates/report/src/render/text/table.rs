@@ -29,8 +29,8 @@ const MOST_STEPS: usize = 400;
 pub(super) struct Column {
     /// Title of the column.
     title: &'static str,
-    /// Rank by which narrow terminals omit the column: the highest first, all with the same number
-    /// at once; 0 never.
+    /// Rank for leaving out columns on narrow terminals: the highest goes first, all its columns at
+    /// once; 0 always stays.
     dispensable: u8,
     /// Whether the column is left-aligned: text rather than numbers.
     left: bool,
