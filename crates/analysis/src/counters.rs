@@ -32,7 +32,7 @@ pub struct CounterPoint {
 }
 
 impl CounterPoint {
-    /// Begin of the interval, in nanoseconds since the start of the run.
+    /// Start of the interval, in nanoseconds since the start of the run.
     #[must_use]
     pub const fn since_ns(&self) -> u64 {
         self.time_ns.saturating_sub(self.interval_ns)

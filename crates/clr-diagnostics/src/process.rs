@@ -145,7 +145,7 @@ impl Process {
         parse_end(&text)
     }
 
-    /// Whether a signal or a debugger has stopped the process: then it does not answer.
+    /// Whether a signal or a debugger has stopped the process, so that it does not answer.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         stat(self.pid).is_some_and(|(state, _)| "Tt".contains(state))

@@ -382,7 +382,7 @@ impl CodegenFlags {
         self.0
     }
 
-    /// The flags of these bits, whatever they mean.
+    /// Flags from these bits, including unknown ones.
     #[must_use]
     pub const fn from_raw(bits: u32) -> Self {
         Self(bits)

@@ -25,7 +25,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Note {
     path: u64,
-    /// Begin of the interval, in monotonic nanoseconds.
+    /// Start of the interval, in monotonic nanoseconds.
     from: u64,
     until: u64,
 }

@@ -21,7 +21,7 @@ pub struct BoxLayout {
     pub module: ModuleId,
     /// Token of the code: `MoveNext` of the state machine.
     pub token: Token,
-    /// Offset in the box of the state machine, or of the reference to the state machine.
+    /// Offset within the box of the state machine, or of the reference to it.
     pub machine: usize,
     /// Whether the box contains the state machine itself, as a value.
     pub is_value: bool,

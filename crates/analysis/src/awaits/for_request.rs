@@ -12,7 +12,7 @@ use crate::exceptions::{CallStack, Frame};
 /// An await of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestAwait<'a> {
-    /// Begin of the await, in nanoseconds since the start of the run.
+    /// Start of the await, in nanoseconds since the start of the run.
     pub(crate) began_ns: u64,
     pub(crate) lasted_ns: u64,
     /// Whether the await was still pending at the end of the recording.

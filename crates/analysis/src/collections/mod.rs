@@ -86,7 +86,7 @@ pub struct Collection<'a> {
     pub kind: CollectionKind,
     /// Whether the collection compacted; `None` if that is not known.
     pub compacting: Option<bool>,
-    /// Begin of the first pause or of the collection itself, whichever is earlier, in nanoseconds
+    /// Start of the first pause or of the collection itself, whichever is earlier, in nanoseconds
     /// since the start of the run.
     pub start_ns: u64,
     /// End of the collection, in nanoseconds since the start of the run; `None` if the end was not

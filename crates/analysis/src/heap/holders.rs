@@ -36,7 +36,7 @@ pub enum HeapPathPlace {
 pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
-    /// Place in the previous object that refers to this object.
+    /// Where the previous object refers to this object.
     pub place: HeapPathPlace,
     /// Whether the step occurs several times in a row, for example the nodes of a linked list.
     pub repeats: bool,

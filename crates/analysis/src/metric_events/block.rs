@@ -7,7 +7,7 @@ use crate::metric::StackEvent;
 
 /// A sequence of events.
 pub(crate) struct Block {
-    /// Begin of the first event.
+    /// Start of the first event.
     pub(crate) first_ns: u64,
     /// End of the last event.
     pub(crate) last_ns: u64,

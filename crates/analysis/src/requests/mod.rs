@@ -80,7 +80,7 @@ pub struct Request<'a> {
     pub direction: Direction,
     /// HTTP method with the route template for served requests, or with the host for outgoing ones.
     pub route: std::rc::Rc<str>,
-    /// Begin of the request, in nanoseconds since the start of the run. For a request that began
+    /// Start of the request, in nanoseconds since the start of the run. For a request that began
     /// before the recording, the time when it was first seen.
     pub time_ns: u64,
     /// End of the request, or the time when it was last seen, in nanoseconds since the start of the

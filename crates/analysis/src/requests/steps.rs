@@ -45,7 +45,7 @@ impl StepKind {
 pub struct RequestStep<'a> {
     /// Kind of the step.
     pub kind: StepKind,
-    /// Begin of the step, in nanoseconds since the start of the run.
+    /// Start of the step, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Duration of the step, in nanoseconds; 0 for an instant.
     pub duration_ns: u64,

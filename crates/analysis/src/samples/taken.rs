@@ -10,7 +10,7 @@ use crate::logical::stacks_without_awaiter;
 use crate::metric::Metric;
 use crate::metric_events::{Event, MetricEvents};
 
-/// Conditions under which an instrument took its samples.
+/// How an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplingConditions<'a> {
     /// The instrument: `cpu` or `wall`.

@@ -90,8 +90,8 @@ pub struct LinesView<'a> {
     /// Samples, or the amount of another metric, in code whose file is known but whose line is not.
     /// These are the rows without a line.
     pub of_unknown_lines: u64,
-    /// Samples, or the amount of another metric, whose line was determined only by the function
-    /// that the line calls.
+    /// Samples, or amount of another metric, whose line was inferred from the function that it
+    /// calls.
     pub by_call: u64,
     /// Modules whose code has no lines: paths of the modules of the innermost own methods on stacks
     /// without a line, ordered by amount.

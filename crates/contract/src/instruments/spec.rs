@@ -32,8 +32,7 @@ pub struct Spec {
     /// Whether the instrument can be recorded in consecutive periods (`--every`): it can keep its
     /// latest events, or knows its totals at the end of each period.
     pub rotates: bool,
-    /// Whether the instrument records compiled code on stacks, into which other methods may be
-    /// inlined.
+    /// Whether the instrument records stacks with compiled code, which may contain inlined methods.
     pub has_code: bool,
 }
 

@@ -117,7 +117,7 @@ by_number! {
         /// Allocated objects.
         #[default]
         Allocated = 0 "allocated",
-        /// A tracked object is gone: the record has its number, and when that was detected.
+        /// A tracked object is gone: its number, and the time of detection.
         Gone = 1 "gone",
         /// The number of collections that had ended at a time.
         Collections = 2 "collections",
