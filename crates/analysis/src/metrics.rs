@@ -122,7 +122,7 @@ impl Metric {
         match self.source {
             Source::Calls(_) => query.whole_run(view),
             Source::Stacks { .. } if query.raw && self.is_sampled() => {
-                let why = "samples in the profiler's own code are not taken out";
+                let why = "samples in the profiler's own code are not subtracted";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } if query.raw => {

@@ -175,7 +175,7 @@ pub struct Tail {
 
 impl From<LeftOut> for Tail {
     fn from(left_out: LeftOut) -> Self {
-        let note = "and others behind those, which were not counted";
+        let note = "and more after those, not counted";
         Self { left_out: left_out.rows, note: (!left_out.is_whole).then(|| note.to_owned()) }
     }
 }

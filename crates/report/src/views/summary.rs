@@ -458,7 +458,7 @@ fn order(sort: Sort) -> &'static str {
         Sort::Total | Sort::Inclusive => "the time of all they call",
         Sort::InclusiveCpu => "the CPU time of all they call",
         Sort::Callee => "the time in what they call",
-        Sort::Suspended => "the time they stood suspended",
+        Sort::Suspended => "the time they were suspended",
         Sort::Profiler => "the profiler's share",
         Sort::Calls => "their calls",
         Sort::Recursion => "the depth of their recursion",
