@@ -100,7 +100,7 @@ fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
 /// Reason why a snapshot is incomplete, as part of a sentence.
 pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
     let reason = match snapshot.state {
-        SnapshotState::Begun => "the program or its recording ended before it was complete",
+        SnapshotState::Begun => "the program or its recording ended too early",
         SnapshotState::NoRoom => "the recording found no room on the disk, or has its greatest size",
         SnapshotState::Refused => "the runtime refused",
         _ => "it was not completed",

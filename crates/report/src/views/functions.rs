@@ -192,7 +192,7 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     }
     if let Some(row) = rows.clone().filter(|row| row.tail_recursive).min_by_key(|row| row.function.module.framework) {
         notes.push(format!(
-            "\u{2265}: at least: the compiler may turn a call of a method to itself into a loop; run --probe '{}' counts all calls.",
+            "\u{2265}: at least: the compiler may turn recursive tail calls into a loop; run --probe '{}' counts all calls.",
             row.function.name()
         ));
     }
