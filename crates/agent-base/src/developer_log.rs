@@ -163,7 +163,7 @@ pub fn flush() {
 }
 
 /// Ends the log of an attached agent that detaches. The next agent may write another log, in
-/// another folder. To be called with signals blocked.
+/// another folder. Call it with signals blocked.
 pub fn let_go() {
     flush();
     WANTED.store(0, Ordering::Relaxed);

@@ -332,7 +332,7 @@ impl Functions {
     }
 
     /// The index of the unmanaged function that `function` calls, named by the P/Invoke map of
-    /// `function`. Without names there, one index stands for all such functions.
+    /// `function`. Without names there, one index represents all such functions.
     pub fn native(&self, function: Option<FunctionId>) -> u32 {
         let (library, entry) = function.and_then(|f| self.import_of(f)).unwrap_or_default();
         let name = match (library.is_empty(), entry.is_empty()) {

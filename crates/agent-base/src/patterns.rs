@@ -118,7 +118,7 @@ impl WatchedFilter {
 /// that name their assembly choose methods of the framework.
 #[derive(Clone)]
 pub struct ProbePatterns {
-    /// The rules in the order in which they were given. The last one that matches a method decides.
+    /// The rules in their given order. The last one that matches a method decides.
     rules: Vec<ProbeRule>,
     /// The patterns of rules that want methods.
     wanted: Arc<[Pattern]>,

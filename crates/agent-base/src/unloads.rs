@@ -62,8 +62,8 @@ impl Unloads {
     }
 
     /// Makes each unload of a module that begins from now on wait until [`release`](Self::release),
-    /// at most half a second. To be called in the callback for the end of a full collection, while
-    /// the program is suspended. A module unloads after a collection has found its loader dead
+    /// at most half a second. Call it in the callback for the end of a full collection, while the
+    /// program is suspended. A module unloads after a collection has found its loader dead
     /// (`LoaderAllocator::GCLoaderAllocators` in the runtime's loaderallocator.cpp). So a module
     /// that is alive now can't begin to unload before another full collection has ended, which
     /// comes after this call, and unloads that are already going on are of other modules.
@@ -116,8 +116,8 @@ impl Unloads {
         *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 
-    /// To be called when a dynamic method is about to be unloaded. Waits for one question at most,
-    /// as a collection may be waiting for this thread.
+    /// Call it when a dynamic method is about to be unloaded. Waits for one question at most, as a
+    /// collection may be waiting for this thread.
     pub fn method_unloads(&self) {
         self.methods.fetch_add(1, Ordering::AcqRel);
         self.unloads();
@@ -131,8 +131,8 @@ impl Unloads {
         self.unloads();
     }
 
-    /// To be called when the unload that [began](Self::begins) is complete. No more queries are
-    /// made about things seen before or during it.
+    /// Call it when the unload that [began](Self::begins) is complete. No more queries are made
+    /// about things seen before or during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // An unload that had begun before the agent listened was not counted.
@@ -140,8 +140,8 @@ impl Unloads {
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// To be called when an unload is about to begin. Waits for the current question, and prevents
-    /// later questions about things seen before the unload.
+    /// Call it when an unload is about to begin. Waits for the current question, and prevents later
+    /// questions about things seen before the unload.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));

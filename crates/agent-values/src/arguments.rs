@@ -21,7 +21,7 @@ pub fn depth() -> u32 {
     DEPTH.load(Ordering::Relaxed)
 }
 
-/// Sets how many levels deep objects are opened. To be called before any hook.
+/// Sets how many levels deep objects are opened. Call it before any hook.
 pub fn open_objects(depth: u32) {
     DEPTH.store(depth, Ordering::Release);
 }

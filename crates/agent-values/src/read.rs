@@ -239,7 +239,7 @@ impl<'b> Writer<'b> {
         self.object(seen, object, depth);
     }
 
-    /// Writes an object that stands for a type; the class is found through the object's handle.
+    /// Writes an object that represents a type; the class is found through the object's handle.
     fn type_of(&mut self, seen: ReadClass, object: At, handle: u32) {
         if self.types_only {
             return self.of_class(seen.index);

@@ -91,7 +91,7 @@ impl Running {
         self.profiler_detach_succeeded();
     }
 
-    /// To be called when the runtime has refused the setup of an attached agent, so that the agent
+    /// Call it when the runtime has refused the setup of an attached agent, so that the agent
     /// leaves at once.
     pub(crate) fn refused(&self) {
         self.helper.detachment().into_iter().for_each(Detach::was_refused);

@@ -50,7 +50,7 @@ pub(crate) fn select<'a>(
 /// The tree of allocations of some threads, merged by path.
 #[derive(Default)]
 pub(crate) struct AllocationTree {
-    /// The first node stands for the threads themselves; each other node follows its caller.
+    /// The first node represents the threads themselves; each other node follows its caller.
     nodes: Vec<Node>,
 }
 

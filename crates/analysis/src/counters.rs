@@ -85,7 +85,7 @@ impl CounterRow<'_> {
         self.points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
     }
 
-    /// The greatest value.
+    /// The largest value.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max)

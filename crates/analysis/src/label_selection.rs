@@ -9,7 +9,7 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::resource::Resource;
 
-/// Short keys, and the attributes that they stand for.
+/// Short keys, and the attributes that they represent.
 const SHORT: [(&str, &str); 4] =
     [("service", "service.name"), ("version", "service.version"), ("host", "host.name"), ("container", "container.id")];
 /// Key of the environment, for which there are two attributes.
@@ -42,7 +42,7 @@ impl fmt::Display for LabelSelection {
 
 impl LabelSelection {
     /// Parses `KEY=VALUE[,KEY=VALUE]`. A key is the key of an attribute, or `service`, `version`,
-    /// `environment`, `host` or `container`. In values, `*` stands for any text and `?` for any
+    /// `environment`, `host` or `container`. In values, `*` represents any text and `?` for any
     /// character.
     ///
     /// # Errors

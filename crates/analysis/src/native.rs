@@ -95,7 +95,7 @@ fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -
 const SIGNAL: &str = "[signal]";
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// Name of the function that stands for all entry points of interrupts in the kernel.
+/// Name of the function that represents all entry points of interrupts in the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
 /// Whether a function of the kernel is the entry point of an interrupt from a device, another

@@ -175,7 +175,7 @@ pub enum Sort {
     Inclusive,
     /// Wall time in calls to other functions.
     Callee,
-    /// Time for which the thread was suspended while the function was on top of the stack.
+    /// Time that the thread was suspended while the function was on top of the stack.
     Suspended,
     /// The profiler's share of the time.
     Profiler,
@@ -528,7 +528,7 @@ impl Query {
         self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
     }
 
-    /// Whether events on `thread` are wanted; `None` stands for an unknown thread.
+    /// Whether events on `thread` are wanted; `None` represents an unknown thread.
     pub(crate) fn wants_thread_if_known(&self, thread: Option<&Thread>) -> bool {
         thread.map_or(self.threads.is_empty(), |thread| self.wants_thread(thread))
     }

@@ -16,7 +16,7 @@ pub struct Times {
     pub exclusive_ns: u64,
     /// Time in calls to other functions.
     pub callee_ns: u64,
-    /// Time for which the runtime suspended the thread while the function was on top of the stack.
+    /// Time that the runtime suspended the thread while the function was on top of the stack.
     pub suspended_ns: u64,
     /// The profiler's estimated share of the own time. Raw reports contain it in `inclusive_ns`,
     /// compensated reports don't.

@@ -105,7 +105,7 @@ fn reader_of_script(script: &File) -> Option<PathBuf> {
     }
 }
 
-/// The file that a name stands for on `PATH`.
+/// The file that a name represents on `PATH`.
 fn on_path(name: &OsStr) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())

@@ -12,11 +12,11 @@ pub const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// Key of the service name.
 pub const SERVICE_NAME: &str = "service.name";
 
-/// Greatest length of a key in bytes.
+/// Largest length of a key in bytes.
 pub const LONGEST_KEY: usize = 255;
-/// Greatest length of a value in bytes.
+/// Largest length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
-/// Greatest number of labels of a recording. Receivers of profiles accept only a few more labels,
+/// Maximum number of labels of a recording. Receivers of profiles accept only a few more labels,
 /// and they add their own.
 pub const MOST_LABELS: usize = 30;
 

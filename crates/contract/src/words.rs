@@ -36,7 +36,7 @@ pub struct NearNames {
 }
 
 impl NearNames {
-    /// Greatest number of names that are kept.
+    /// Maximum number of names that are kept.
     pub const MOST: usize = 3;
     /// Shortest word that is searched for as a part of names: a shorter one occurs in too many
     /// names.

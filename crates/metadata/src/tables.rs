@@ -105,7 +105,7 @@ fn long(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Greatest number of streams to examine.
+/// Maximum number of streams to examine.
 const MOST_STREAMS: u16 = 64;
 
 impl Tables {

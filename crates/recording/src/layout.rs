@@ -658,7 +658,7 @@ pub mod probes {
     const SUB_BITS: usize = 4;
     /// Durations from this power of two on, about a day, are all in the last bucket.
     const LAST_POWER: usize = 47;
-    /// Greatest number of lanes of a record.
+    /// Maximum number of lanes of a record.
     pub const MOST_LANES: usize = 64;
 
     /// Length in bytes of a record with `lanes` lanes and `names` bytes of names.
@@ -754,7 +754,7 @@ pub mod stack {
     pub const SPAN: u32 = 16;
     /// The span of a location that may be anywhere from the offset to the end of the method.
     pub const TO_THE_END: u16 = u16::MAX;
-    /// Greatest number of frames in a stack: readers stop after this many.
+    /// Maximum number of frames in a stack: readers stop after this many.
     pub const DEEPEST: usize = 4096;
 }
 
@@ -781,7 +781,7 @@ pub mod function {
 pub mod thread {
     /// Bytes per record.
     pub const BYTES: usize = 256;
-    /// Greatest number of thread records.
+    /// Maximum number of thread records.
     pub const MOST: usize = 65_536;
     /// Bytes that the writer uses within its own process: meaningless to readers, and not part of
     /// the format.
@@ -860,7 +860,7 @@ pub mod state {
     pub const LOSSES: usize = 256;
     /// Length of a loss in bytes: `u64` count, `u64` first and `u64` last monotonic nanoseconds.
     pub const LOSS_BYTES: usize = 24;
-    /// Greatest number of losses.
+    /// Maximum number of losses.
     pub const LOSSES_MOST: usize = 64;
     /// Value of [`STOPPED`]: the runtime has detached the agent.
     pub const DETACHED: u32 = 2;
@@ -885,7 +885,7 @@ pub mod state {
     pub const COMMAND_NAME_BYTES: usize = 2072;
     /// The part's name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Greatest length of [`COMMAND_NAME`] in bytes.
+    /// Largest length of [`COMMAND_NAME`] in bytes.
     pub const COMMAND_NAME_MOST: usize = 1024;
 }
 

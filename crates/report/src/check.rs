@@ -111,7 +111,7 @@ fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
     Err(Refusal::new(what(""), "it has no such order", format!("they can be ordered by {}", known.join(", "))))
 }
 
-/// Refuses `--callers` together with `--each`, because callers are sums over all calls and each
+/// Refuses `--callers` together with `--each`, because callers are totals of all calls and each
 /// call has its own row.
 fn check_callers(request: &Request) -> Result<(), Refusal> {
     if request.callers && request.each {

@@ -13,7 +13,7 @@ pub struct Request {
     pub query: Query,
     /// Keys of the columns to show, in this order; `None` for the view's own choice.
     pub columns: Option<Vec<String>>,
-    /// Greatest depth of calls; deeper calls are left out. `None` for no limit.
+    /// Largest depth of calls; deeper calls are left out. `None` for no limit.
     pub max_depth: Option<u32>,
     /// Shows only events of these groups; an empty list selects all groups.
     pub groups: Vec<Group>,

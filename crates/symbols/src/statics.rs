@@ -34,7 +34,7 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The field with a name as C# writes it, `Shop.Cache<string>.items`.
+    /// The field with a name in C# notation, `Shop.Cache<string>.items`.
     fn find(assembly: &'a Assembly, name: &'a str) -> Option<Self> {
         let (owner, name) = name.rsplit_once('.')?;
         let owner = without_arguments(owner);
@@ -77,7 +77,7 @@ impl<'a> Field<'a> {
 }
 
 /// Instructions that assign a static field, the closest to its declaration first. `name` is the
-/// field's name as C# writes it.
+/// field's name in C# notation.
 pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     let Some(field) = Field::find(assembly, name) else { return Vec::new() };
     let mut found = Vec::new();

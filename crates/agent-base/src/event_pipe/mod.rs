@@ -128,7 +128,7 @@ impl EventPipe {
     }
 
     /// Requests those events of a provider that have any of these keywords, up to this level of
-    /// detail. To be called before [`begin`](Self::begin). Requests of several instruments for one
+    /// detail. Call it before [`begin`](Self::begin). Requests of several instruments for one
     /// provider are combined: all keywords, and the highest level.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
@@ -200,9 +200,9 @@ impl EventPipe {
         self.waits_until_ns.store(monotonic_ns() + LONGEST_NS, Ordering::Release);
     }
 
-    /// To be called when the first event source of managed code is being created, on the thread
-    /// that creates it. When this returns, a session that [waits](Self::wait_for_source) for this
-    /// moment exists.
+    /// Call it when the first event source of managed code is being created, on the thread that
+    /// creates it. When this returns, a session that [waits](Self::wait_for_source) for this moment
+    /// exists.
     pub fn first_source_created(&self) {
         if self.waits_until_ns.swap(0, Ordering::AcqRel) != 0 && self.is_wanted.load(Ordering::Acquire) {
             self.begin_here();
@@ -216,7 +216,7 @@ impl EventPipe {
         }
     }
 
-    /// Like [`begin`](Self::begin), but the session exists when this returns. To be called in the
+    /// Like [`begin`](Self::begin), but the session exists when this returns. Call it in the
     /// callback `event_pipe_provider_created`, on the thread that creates the provider and may
     /// raise an event next. Does nothing if another thread is about to start or stop sessions.
     /// Waiting for that thread would be a deadlock: it may need the lock of event sources, which

@@ -1,5 +1,5 @@
-//! Pause, restart and end of the recording while the process goes on, and boundaries between its
-//! parts.
+//! Pause, restart and end of the recording while the process keeps running, and boundaries between
+//! its parts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -188,8 +188,8 @@ impl Helper {
         self.tasks.iter_mut().all(|task| task.undo())
     }
 
-    /// Ends the recording while the process goes on. Waits until every thread's hooks are off, and
-    /// makes sure that they stay off.
+    /// Ends the recording while the process keeps running. Waits until every thread's hooks are
+    /// off, and makes sure that they stay off.
     pub(super) fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.link.marks.take(false);

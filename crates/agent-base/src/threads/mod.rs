@@ -66,7 +66,7 @@ pub trait FollowThreads: Send + Sync {
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Registers `followers` for threads. To be called before any hook. Returns whether that worked.
+/// Registers `followers` for threads. Call it before any hook. Returns whether that worked.
 /// `begins_late`: the program was running before the recording began.
 pub fn prepare(
     writer: &'static ProcessWriter,

@@ -32,8 +32,8 @@ pub struct BoxLayout {
 }
 
 impl BoxLayout {
-    /// Finds the layout of the boxes of a class; `None` if it is unknown, or if the class is not a
-    /// box. Asks the runtime, but loads nothing: the type arguments of an existing box are loaded
+    /// Finds the layout of the boxes of a class; `None` if unknown, or if the class is not a box.
+    /// Asks the runtime, but loads nothing: the type arguments of an existing box are loaded
     /// already.
     pub fn find(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<Self> {
         let about = info.class_info(class).ok()?;

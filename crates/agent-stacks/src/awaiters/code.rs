@@ -87,8 +87,8 @@ impl AsyncCode {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// To be called when code was unloaded: identifiers of functions may be reused, and other code
-    /// may be placed at these addresses.
+    /// Call it when code was unloaded: identifiers of functions may be reused, and other code may
+    /// be placed at these addresses.
     pub(super) fn forget(&self) {
         let mut bodies = self.bodies.write().unwrap_or_else(PoisonError::into_inner);
         *bodies = Bodies::default();

@@ -84,7 +84,7 @@ pub(crate) struct Resumed {
     pub(crate) this: usize,
 }
 
-/// Whether the runtime may be asked while a chain is read.
+/// Whether the runtime may be queried while a chain is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
     /// The runtime may be queried about new classes: on the thread that uses these objects, or on
@@ -213,15 +213,15 @@ impl Awaiters {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when code was unloaded: identifiers may be reused.
+    /// Call it when code was unloaded: identifiers may be reused.
     pub(crate) fn forget(&self) {
         *self.known() = KnownClasses::default();
         self.code.forget();
     }
 
-    /// To be called when a method was compiled. Returns whether the method is async code. For the
-    /// first async method, also looks up the framework's types. This can't wait for a stack walk,
-    /// where objects must not move and the runtime refuses most questions.
+    /// Call it when a method was compiled. Returns whether the method is async code. For the first
+    /// async method, also looks up the framework's types. This can't wait for a stack walk, where
+    /// objects must not move and the runtime refuses most questions.
     pub(crate) fn compiled(&self, function: FunctionId) -> bool {
         let is_method = self.method(function, Questions::Asked).is_some();
         if is_method
@@ -255,7 +255,7 @@ impl Awaiters {
         }
     }
 
-    /// Looks up the classes and functions that stack walks needed but did not know. To be called on
+    /// Looks up the classes and functions that stack walks needed but did not know. Call it on
     /// threads of the agent.
     pub fn look_up_wanted(&self) {
         if !self.is_wanted.swap(false, Ordering::AcqRel) {
@@ -304,15 +304,15 @@ impl Awaiters {
         self.method(function, questions)?.builder
     }
 
-    /// Requests a look-up of a possible async method that was seen where the runtime may not be
-    /// asked.
+    /// Requests a look-up of a possible async method that was seen where the runtime must not be
+    /// queried.
     fn want_function(&self, function: FunctionId) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_functions, function, unloads);
         self.is_wanted.fetch_or(is_noted, Ordering::AcqRel);
     }
 
-    /// Requests a look-up of a class that was seen where the runtime may not be asked.
+    /// Requests a look-up of a class that was seen where the runtime must not be queried.
     fn want_class(&self, class: usize) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_classes, class, unloads);

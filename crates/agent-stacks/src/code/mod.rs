@@ -241,7 +241,7 @@ impl CodeMap {
         look(self, |map| map, look_at)
     }
 
-    /// Whether the runtime may be asked about objects on a stack.
+    /// Whether the runtime may be queried about objects on a stack.
     pub(crate) fn questions(&self) -> Questions {
         if self.bodies.asks { Questions::Asked } else { Questions::Noted }
     }
@@ -449,7 +449,7 @@ impl CodeMap {
 
     /// The code at an address to which a call leads. `is_guess`: the address comes from bytes that
     /// look like a call. They may be something else, or a call that was never made, and the runtime
-    /// may be asked about such an address only where it places compiled code, not in images
+    /// may be queried about such an address only where it places compiled code, not in images
     /// ([`code_owner`](clrscope_agent_base::code_owner)).
     fn code_at(&mut self, address: usize, is_guess: bool, time_ns: u64) -> CodeAt {
         let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };

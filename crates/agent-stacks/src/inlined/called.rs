@@ -11,7 +11,7 @@ const MOST_JUMPS: usize = 6;
 /// Most bytes of a body that are searched for calls.
 const MOST_CODE: usize = 16 << 10;
 
-/// What lies at an address, as far as calls are concerned.
+/// What is at an address, as far as calls are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeAt<Id = FunctionId> {
     /// Code of a method, which begins at `start`.
@@ -40,9 +40,9 @@ pub(crate) enum CallTarget<Id = FunctionId> {
     Unknown,
 }
 
-/// The method called by the call that returns to an address. `code_at` says what lies at an
-/// address. A method's own code is never searched: a method that begins with a jump passes its
-/// caller's call on to another method, but is itself the called method.
+/// The method called by the call that returns to an address. `code_at` says what is at an address.
+/// A method's own code is never searched: a method that begins with a jump passes its caller's call
+/// on to another method, but is itself the called method.
 pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
     let mut before = [0; BEFORE_CALL];
     let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));

@@ -56,7 +56,7 @@ impl MethodFacts {
         *known = KnownFacts { unloads: known.unloads + 1, ..KnownFacts::default() };
     }
 
-    /// To be called when a dynamic method was freed, as its identifier may be reused.
+    /// Call it when a dynamic method was freed, as its identifier may be reused.
     pub(super) fn forget_one(&self, method: FunctionId) {
         let mut known = self.known();
         known.calls.remove(&method);

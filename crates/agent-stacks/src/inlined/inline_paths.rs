@@ -2,7 +2,7 @@
 //!
 //! The runtime reports the candidates that the compiler considered in a compilation, each with the
 //! method that calls it. It does not report which candidates were inlined, nor where their code
-//! lies. But each call instruction of the compiled code stands for one call in the IL of the method
+//! lies. But each call instruction of the compiled code represents one call in the IL of the method
 //! or of a candidate. If only one of these methods has a call that fits the instruction, then the
 //! candidates that lead there were inlined, or the instruction would not be there. If two methods
 //! have such a call, there is no answer.

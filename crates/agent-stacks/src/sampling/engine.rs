@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// Gives back the resources of the program that the engine has taken, until it is enabled
-    /// again. To be called after the last timer was deleted.
+    /// again. Call it after the last timer was deleted.
     pub(super) fn let_go(&self) {
         if let Self::Timers(shared) = self {
             shared.objects.end();

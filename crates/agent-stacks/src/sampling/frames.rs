@@ -106,7 +106,7 @@ impl Frames {
         }
     }
 
-    /// Runs `look_at` with this value; the runtime may be asked in the meantime ([`look`]).
+    /// Runs `look_at` with this value; the runtime may be queried in the meantime ([`look`]).
     pub(super) fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |frames| &mut frames.map, look_at)
     }

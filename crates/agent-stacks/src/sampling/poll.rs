@@ -156,8 +156,8 @@ impl Poll {
         }
     }
 
-    /// To be called when a running thread was sampled. One record covers as many samples as fit
-    /// into the interval.
+    /// Call it when a running thread was sampled. One record covers as many samples as fit into the
+    /// interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
         // Samples are taken from the engine later than threads are looked at.

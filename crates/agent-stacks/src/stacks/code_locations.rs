@@ -243,7 +243,7 @@ impl CodeLocations {
         (with_inlined(location, there), lasts)
     }
 
-    /// To be called when code was unloaded, as other code may be placed at its addresses.
+    /// Call it when code was unloaded, as other code may be placed at its addresses.
     pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
         known.locations.clear();

@@ -16,7 +16,7 @@
 //! | `table` | the recording's stack table |
 //!
 //! Rules for all of it: only on the thread that owns the stack, only in a callback in which the
-//! runtime may be asked (exceptions, allocations; not in hooks, nor while a collection has
+//! runtime may be queried (exceptions, allocations; not in hooks, nor while a collection has
 //! suspended the program), and without a lock while the runtime is asked. Frames are those that the
 //! runtime shows: compiled methods and dynamic ones, without native code.
 

@@ -130,7 +130,7 @@ impl Images {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 
-    /// To be called when a module was unloaded, as its identifier and addresses may be reused.
+    /// Call it when a module was unloaded, as its identifier and addresses may be reused.
     pub(crate) fn forget(&mut self) {
         (self.known, self.asked_at) = (HashMap::new(), None);
     }

@@ -303,7 +303,7 @@ impl Types {
         }
     }
 
-    /// To be called when a module is about to unload. No objects of its classes are left, so their
+    /// Call it when a module is about to unload. No objects of its classes are left, so their
     /// layouts are no longer searched for.
     pub fn module_unloads(&self, module: ModuleId) {
         delegates::forget();
@@ -515,7 +515,7 @@ impl Types {
         self.names.class(&self.info, id).to_string()
     }
 
-    /// Whether a type argument stands for all reference types that share code, or itself has such a
+    /// Whether a type argument represents all reference types that share code, or itself has such a
     /// type argument.
     pub(crate) fn is_shared(&self, id: ClassId) -> bool {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")

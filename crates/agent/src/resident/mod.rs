@@ -114,8 +114,8 @@ impl Resident {
         }
     }
 
-    /// To be called when the runtime refused the setup of an attached recording: the recording is
-    /// over at once.
+    /// Call it when the runtime refused the setup of an attached recording: the recording is over
+    /// at once.
     pub(crate) fn refused(&self, error: &Error) {
         self.note(error);
         let Some(running) = self.running.take_away() else { return };

@@ -53,7 +53,7 @@ impl Clauses {
         found
     }
 
-    /// To be called when code was unloaded, as other code may later be placed at its addresses.
+    /// Call it when code was unloaded, as other code may later be placed at its addresses.
     pub(crate) fn code_unloaded(&self) {
         let mut known = self.known_clauses();
         known.has_filter.clear();

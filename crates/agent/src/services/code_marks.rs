@@ -111,8 +111,8 @@ impl CodeMarks {
         self.0.pipe.events()
     }
 
-    /// To be called when the agent runs. After an attach it is unknown which of the sources the
-    /// program has created already.
+    /// Call it when the agent runs. After an attach it is unknown which of the sources the program
+    /// has created already.
     pub(crate) fn begin(&self, beginning: Beginning) {
         if beginning == Beginning::Attach {
             self.0.is_wanted.store(true, Ordering::Release);

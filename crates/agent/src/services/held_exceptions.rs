@@ -46,8 +46,7 @@ impl HeldExceptions {
         Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
     }
 
-    /// Removes all pins, and adds no more. To be called when no more callbacks about exceptions
-    /// come.
+    /// Removes all pins, and adds no more. Call it when no more callbacks about exceptions come.
     pub(crate) fn let_go(&self) {
         let all = self.threads().take();
         drop(all);

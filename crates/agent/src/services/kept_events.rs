@@ -5,7 +5,7 @@ use std::time::Duration;
 use clrscope_recording::writer::Keep;
 
 /// Time that is kept beyond the requested time: the recording is read for writing out while the
-/// program goes on.
+/// program keeps running.
 const READING: Duration = Duration::from_secs(5);
 
 /// Events that the recording keeps.

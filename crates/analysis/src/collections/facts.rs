@@ -12,7 +12,7 @@ use crate::function::FunctionRef;
 use crate::parts::queried_ns;
 use crate::query::Query;
 
-/// Greatest number of full collections that are compared. They are spread over the run.
+/// Maximum number of full collections that are compared. They are spread over the run.
 const MOST_COMPARED: usize = 200;
 /// Number of full collections that are needed to report growth.
 const LEAST_COMPARED: usize = 3;

@@ -94,7 +94,7 @@ pub struct Collection<'a> {
     pub end_ns: Option<u64>,
     /// Time in the pauses until all threads were suspended, in nanoseconds.
     pub suspend_ns: u64,
-    /// Time for which the program was paused, in nanoseconds.
+    /// Time that the program was paused, in nanoseconds.
     pub pause_ns: u64,
     /// Pause time according to the runtime's own events; `None` if they were not recorded.
     pub runtime_pause_ns: Option<u64>,

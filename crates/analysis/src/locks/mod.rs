@@ -118,7 +118,7 @@ pub struct LockPath<'a> {
     stack: CallStack<'a>,
 }
 
-/// The method that acquires a monitor. It stands for the runtime's helper, which leaves no frame on
+/// The method that acquires a monitor. It represents the runtime's helper, which leaves no frame on
 /// the stack.
 const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 
@@ -173,7 +173,7 @@ pub struct LockRow<'a> {
     pub bounds_ns: (u64, u64),
     /// The longest wait, in nanoseconds; 0 for sampled waits, because it is not known.
     pub max_ns: u64,
-    /// Greatest number of threads that waited for one lock at the same time; 0 for sampled waits.
+    /// Maximum number of threads that waited for one lock at the same time; 0 for sampled waits.
     pub max_waiters: u64,
     /// Number of waits pending at the end of the recording. Totals include their time until then.
     pub pending: u64,

@@ -63,7 +63,7 @@ impl Event {
 }
 
 impl Block {
-    /// Creates a block of events. Stacks are places in the table, from 1; 0 stands for an unknown
+    /// Creates a block of events. Stacks are places in the table, from 1; 0 represents an unknown
     /// stack.
     pub(super) fn new(process: &Process, table: &Stacks, found: &[StackEvent]) -> Self {
         let threads = process.threads.len() as u32;

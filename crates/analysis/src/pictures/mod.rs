@@ -58,7 +58,7 @@ pub struct PictureRow {
     pub total: u64,
 }
 
-/// Nodes of a tree before any change; the first run stands for the threads themselves.
+/// Nodes of a tree before any change; the first run represents the threads themselves.
 enum Nodes {
     /// A tree built from stacks.
     Stacks {

@@ -36,7 +36,7 @@ pub struct LoadLevel {
     pub max_ns: u64,
     /// Number of requests that ended at this load.
     pub ended: u64,
-    /// Time for which the process was at this load, in nanoseconds.
+    /// Time that the process was at this load, in nanoseconds.
     pub time_ns: u64,
     durations: Durations,
 }
@@ -79,7 +79,7 @@ impl LoadLevel {
         (self.time_ns > 0).then(|| self.ended as f64 * 1e9 / self.time_ns as f64)
     }
 
-    /// Kleinrock's power: throughput divided by mean duration. `None` if it is not known.
+    /// Kleinrock's power: throughput divided by mean duration. `None` if unknown.
     fn power(&self) -> Option<f64> {
         self.per_second().filter(|_| self.requests >= ENOUGH).map(|rate| rate / self.mean_ns().max(1) as f64)
     }
@@ -110,7 +110,7 @@ pub struct LoadCurve<'a> {
 }
 
 impl LoadCurve<'_> {
-    /// The knee: the level with the greatest power (throughput divided by mean duration). At some
+    /// The knee: the level with the largest power (throughput divided by mean duration). At some
     /// higher load, the mean duration must be longer by at least half, which shows that the peak
     /// was passed. Levels with few requests are ignored.
     ///

@@ -97,7 +97,7 @@ pub struct ThreadRow<'a> {
     pub cpu_ns: Option<u64>,
     /// The thread's amount of a sampled metric.
     pub amount: Amount,
-    /// Time for which the runtime suspended the thread.
+    /// Time that the runtime suspended the thread.
     pub suspended_ns: u64,
     /// The profiler's share of the thread's time.
     pub profiler_ns: u64,

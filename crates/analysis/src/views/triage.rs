@@ -142,11 +142,11 @@ pub struct Vitals {
     pub ready: f64,
     /// Share of the observed time during which collections paused the program, 0 to 1.
     pub paused: f64,
-    /// Allocated bytes per second; `None` if not known.
+    /// Allocated bytes per second; `None` if unknown.
     pub allocated: Option<f64>,
-    /// Thrown exceptions per second; `None` if not known.
+    /// Thrown exceptions per second; `None` if unknown.
     pub thrown: Option<f64>,
-    /// Waits for locks per second; `None` if not known.
+    /// Waits for locks per second; `None` if unknown.
     pub contended: Option<f64>,
     /// Number of work items in the pool's queue: the maximum, and the number at the end. `None` if
     /// not known.

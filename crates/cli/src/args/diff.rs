@@ -121,7 +121,7 @@ fn formats() -> PossibleValuesParser {
     rows.chain(drawn).collect::<Vec<_>>().into()
 }
 
-/// Word in the place of the `--` between the sides: no path has a NUL.
+/// Word instead of the `--` between the sides: no path has a NUL.
 const BETWEEN: &str = "\0";
 
 /// The command line with another word for the first `--`, behind which clap would take options for

@@ -407,12 +407,11 @@ fn with_probes(given: String) -> String {
     if is_there { given } else { format!("{given};{}", probes::SPEC.name) }
 }
 
-/// Samples per second unless another number is asked for; instruments may have a usual rate of
+/// Samples per second unless another number is requested; instruments may have a usual rate of
 /// their own.
 const USUAL_RATE: u32 = 1000;
 
-/// Gives the instruments that take samples the rate that is asked for, unless they have one
-/// already.
+/// Gives the instruments that take samples the requested rate, unless they have one already.
 fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
     for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
         let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(samples::RATE).is_some());

@@ -63,7 +63,7 @@ pub struct ReturnAddress {
     /// The address of the instruction after the call.
     pub address: usize,
     /// The frame pointer of the code at this address. `None` if that code has no frame pointer or
-    /// if it is not known.
+    /// if unknown.
     pub frame_pointer: Option<usize>,
 }
 

@@ -177,7 +177,7 @@ pub fn block_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer
     dropped
 }
 
-/// To be called before a filter runs. The frames of the throwing function are still alive, so this
+/// Call it before a filter runs. The frames of the throwing function are still alive, so this
 /// pushes a second frame for the filter's function on top of them, with that function's word, and
 /// returns the frame. `None` if the function is not on the stack (neither it nor its callers have
 /// hooks).
@@ -192,7 +192,7 @@ pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointe
     push_pseudo(stack, owner?.word)
 }
 
-/// To be called after a filter has returned or thrown. Pops its frame and all frames above it.
+/// Call it after a filter has returned or thrown. Pops its frame and all frames above it.
 pub fn filter_leave(stack: &mut impl Frames, filters: &mut Filters) {
     let Some(running) = filters.running.checked_sub(1) else { return };
     filters.running = running;

@@ -50,7 +50,7 @@ pub struct MissedLine {
 }
 
 impl MissedLine {
-    /// Greatest number of hints of each kind in a message.
+    /// Maximum number of hints of each kind in a message.
     pub const MOST_HINTS: usize = 3;
 
     /// The line with its hints. Messages use the best kind of hint that is present.

@@ -49,7 +49,7 @@ pub struct Request {
     pub is_live: bool,
     /// Conditions in the program that make the agent write out the kept events.
     pub triggers: Vec<Trigger>,
-    /// Greatest size in bytes of the recording with all its processes; `None` for [`MAX_SIZE`].
+    /// Maximum size in bytes of the recording with all its processes; `None` for [`MAX_SIZE`].
     pub max_size: Option<u64>,
     /// Also records .NET programs that the program starts.
     pub children: bool,
@@ -351,7 +351,7 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
-/// Greatest size of a recording in bytes, unless the request sets one.
+/// Maximum size of a recording in bytes, unless the request sets one.
 pub const MAX_SIZE: u64 = 10 << 30;
 /// Size that a recording needs before it holds any data.
 const LEAST_MAX_SIZE: u64 = 64 << 20;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::flow::Flow;
 
-/// Greatest number of counters in a sum: readers add them up, and each one is stored.
+/// Maximum number of counters in a sum: readers add them up, and each one is stored.
 const MOST_TERMS: usize = 16;
 /// Number of rounds that try to express unwanted amounts by wanted ones.
 const ROUNDS: usize = 8;

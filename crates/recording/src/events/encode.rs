@@ -18,7 +18,7 @@ pub struct Encoder<'a> {
 const LENGTH: usize = 2;
 
 impl<'a> Encoder<'a> {
-    /// Greatest number of bytes in a record.
+    /// Maximum number of bytes in a record.
     pub const MOST: usize = 1 << 14;
 
     /// Begins a record. `delta_ns` is the time since the record before it.

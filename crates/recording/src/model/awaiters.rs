@@ -19,7 +19,7 @@ pub enum ChainEnd {
 }
 
 impl ChainEnd {
-    /// Greatest number of links that are followed.
+    /// Maximum number of links that are followed.
     pub const MOST_LINKS: usize = 200;
 
     /// All reasons, in the order of their numbers.

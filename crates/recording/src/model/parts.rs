@@ -243,10 +243,10 @@ impl Part {
     }
 }
 
-/// Greatest length of a part's name in bytes.
+/// Largest length of a part's name in bytes.
 pub(crate) const LONGEST_NAME: usize = 256;
 
-/// The name, truncated to the greatest length: parts repeat it.
+/// The name, truncated to the maximum length: parts repeat it.
 fn cut(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }

@@ -46,11 +46,11 @@ record! {
         pub entry_assembly: EntryAssembly,
         /// Settings and measured constants of the `calls` instrument, if it ran.
         pub calls: Option<CallsInfo>,
-        /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".
+        /// Indexed by [`Node::function`](super::Node); entry 0 represents "no function".
         pub functions: Vec<Function>,
-        /// Indexed by [`Function::module`]; entry 0 stands for "no module".
+        /// Indexed by [`Function::module`]; entry 0 represents "no module".
         pub modules: Vec<Module>,
-        /// Types of objects, indexed by the numbers that memory instruments use; entry 0 stands for
+        /// Types of objects, indexed by the numbers that memory instruments use; entry 0 represents
         /// an unknown type.
         pub types: Vec<ObjectType>,
         /// Threads, in the order of their first appearance.
@@ -467,7 +467,7 @@ record! {
 }
 
 impl Function {
-    /// The function that stands for a type of objects.
+    /// The function that represents a type of objects.
     fn of_type(of: &ObjectType) -> Self {
         let name = if of.name.is_empty() { "(unknown type)" } else { &of.name };
         let [name, signature, raw_name] = [name; 3].map(str::to_owned);

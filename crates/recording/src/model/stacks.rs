@@ -70,7 +70,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Greatest number of frames in a stack.
+    /// Maximum number of frames in a stack.
     pub const DEEPEST: usize = stack::DEEPEST;
 
     /// Number of nodes.

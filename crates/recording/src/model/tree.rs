@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Problem;
 
-/// The number of the root node, which stands for the thread itself.
+/// The number of the root node, which represents the thread itself.
 pub const ROOT: u32 = 0;
 
 /// Source of a thread's tree; the tree can be decoded repeatedly and one thread at a time, so that

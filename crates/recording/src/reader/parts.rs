@@ -82,7 +82,7 @@ pub(crate) struct PartGains {
 #[derive(Debug, Default)]
 struct Gains {
     calls: Vec<(u32, i64)>,
-    /// Holds ticks in the place of wall nanoseconds where hooks read the clock.
+    /// Holds ticks instead of wall nanoseconds where hooks read the clock.
     times: Vec<(u32, NodeValues)>,
 }
 

@@ -25,7 +25,7 @@ const LARGE_PAGE: usize = 2 << 20;
 const LARGE_FROM: usize = 64 << 20;
 
 /// `errno` of the first error that kept any segment of this process from growing; a negative value
-/// stands for a [`Bound`].
+/// represents a [`Bound`].
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;

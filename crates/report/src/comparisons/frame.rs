@@ -59,7 +59,7 @@ impl RowKind for Totals {
 impl Row for SideTotal {}
 
 /// Shows the compared recordings: as lists in JSON, as sentences in text output. `most` is the
-/// greatest change, for recordings that were chosen by labels.
+/// largest change, for recordings that were chosen by labels.
 pub(super) fn show(
     sides: &Sides<'_>,
     total: Option<&SideTotal>,

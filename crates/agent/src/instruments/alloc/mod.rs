@@ -325,7 +325,7 @@ impl Shared {
         Some(cell)
     }
 
-    /// Follows an object, given its class, its bytes, the bytes that it stands for, and its
+    /// Follows an object, given its class, its bytes, the bytes that it represents, and its
     /// address.
     fn follow(&self, follow: &Follow, site: Site, object: (ClassId, u64, u64, usize)) {
         let Site { thread, key, frame } = site;

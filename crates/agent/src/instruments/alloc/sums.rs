@@ -229,7 +229,7 @@ impl Sums {
         })
     }
 
-    /// Appends a record that belongs to no thread. To be called on threads of the agent's own.
+    /// Appends a record that belongs to no thread. Call it on threads of the agent's own.
     pub(super) fn append_for_nobody(&self, record: &Allocation) {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };

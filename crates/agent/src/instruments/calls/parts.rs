@@ -61,7 +61,7 @@ impl PartGains {
         Gains::Noted(number)
     }
 
-    /// To be called when a period of the recording has ended: begins another file of gains.
+    /// Call it when a period of the recording has ended: begins another file of gains.
     pub(super) fn begin_period(&mut self) {
         self.log.begin_another();
     }

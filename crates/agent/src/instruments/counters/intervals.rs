@@ -193,8 +193,8 @@ impl Intervals {
         }
     }
 
-    /// Recompiles the two methods, once. To be called when the first module other than the core
-    /// library is loaded. The runtime is ready then, and no counter has been enabled.
+    /// Recompiles the two methods, once. Call it when the first module other than the core library
+    /// is loaded. The runtime is ready then, and no counter has been enabled.
     pub(super) fn give_way(&self, names: &clr_profiler::NameCache) {
         if self.is_begun.swap(true, Ordering::Relaxed) {
             return;

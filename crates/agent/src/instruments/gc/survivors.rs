@@ -120,8 +120,8 @@ impl Survivors {
         self.noted().add(ranges.iter().map(|(start, bytes)| Range { old: start, new: start, bytes }));
     }
 
-    /// To be called when a collection is over and the program is still stopped. The objects are at
-    /// their final addresses then.
+    /// Call it when a collection is over and the program is still stopped. The objects are at their
+    /// final addresses then.
     pub(super) fn collection_finished(&self) {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
@@ -173,8 +173,8 @@ impl Survivors {
         self.most_bytes.load(Ordering::Relaxed)
     }
 
-    /// Asks for the names of classes that were seen since the last call. To be called only where
-    /// the runtime may be queried.
+    /// Asks for the names of classes that were seen since the last call. Call only where the
+    /// runtime may be queried.
     pub(super) fn name_types(&self) {
         self.types.settle();
     }

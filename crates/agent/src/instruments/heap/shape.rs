@@ -57,7 +57,7 @@ pub(super) struct Shape {
     pub(super) element_first: u32,
     /// Offsets in words of the references of each element, from its first reference.
     pub(super) element: Vec<u32>,
-    /// The hash that stands for an object's content.
+    /// The hash that represents an object's content.
     pub(super) content: Content,
 }
 

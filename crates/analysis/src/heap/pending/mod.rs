@@ -23,7 +23,7 @@ use crate::thread_stacks::ThreadStack;
 use crate::waits::WaitReason;
 use chains::Chains;
 
-/// Time for which a thread must stand still before a snapshot, so that the snapshot can explain its
+/// Time that a thread must stand still before a snapshot, so that the snapshot can explain its
 /// wait. Samples are some time apart.
 const LEAST_STILL_NS: u64 = 50_000_000;
 
@@ -72,7 +72,7 @@ pub struct BlockedThread<'a> {
     /// Time of the snapshot that shows that the thread blocks, in nanoseconds since the start of
     /// the process's recording.
     pub time_ns: u64,
-    /// Time for which the program was paused for the snapshot, in nanoseconds.
+    /// Time that the program was paused for the snapshot, in nanoseconds.
     pub pause_ns: u64,
     /// The operation that the innermost method waits for, as text; `None` if it waits for several
     /// operations.

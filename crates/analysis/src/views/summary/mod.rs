@@ -64,7 +64,7 @@ pub struct OwnRow<'a> {
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
-/// Time for which threads waited for one kind of thing, below one own function.
+/// Time that threads waited for one kind of thing, below one own function.
 #[derive(Debug, Clone, Copy)]
 struct OwnWait<'a> {
     function: Option<FunctionRef<'a>>,

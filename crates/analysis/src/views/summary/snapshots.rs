@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(missed(&process), ["3s"]);
     }
 
-    /// One snapshot stands for all sizes that were exceeded at once.
+    /// One snapshot represents all sizes that were exceeded at once.
     #[test]
     fn sizes_behind_the_last_snapshot_were_never_reached() {
         let moments = [100_u64 << 20, 1 << 30, 2 << 30].map(Moment::Resident);

@@ -96,7 +96,7 @@ impl<'o> Text<'o> {
         }
     }
 
-    /// Text in the place of rows.
+    /// Text instead of rows.
     fn nothing(&mut self, section: &Section) -> io::Result<()> {
         if section.nothing.is_empty() {
             return Ok(());

@@ -175,12 +175,12 @@ impl Callers {
         is_known().or_else(begin).map(|cell| cell.address())
     }
 
-    /// To be called when code has been unloaded, as other code may get its addresses.
+    /// Call it when code has been unloaded, as other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// To be called when the recording begins: addresses are looked up from now on.
+    /// Call it when the recording begins: addresses are looked up from now on.
     pub(super) fn begins(&'static self) {
         self.look_up.start(&self.records);
     }
@@ -190,8 +190,8 @@ impl Callers {
         vec![self.records.task(), self.look_up.recorded().task(), self.look_up.settle(&self.records)]
     }
 
-    /// To be called when the recording is over. Calls that have not ended then add to private
-    /// memory of the process.
+    /// Call it when the recording is over. Calls that have not ended then add to private memory of
+    /// the process.
     pub(super) fn outlive_recording(&self) {
         CURRENT.withdraw();
         self.records.outlive_recording();
