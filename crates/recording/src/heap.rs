@@ -103,8 +103,8 @@ impl<'r> HeapData<'r> {
         all.saturating_sub(self.chunks.len() as u64)
     }
 
-    /// The chunks, whose bytes [`chunk`](Self::chunk) parses. They are in the order of writing,
-    /// which is by address within the object rows of each generation.
+    /// The chunks, whose bytes [`chunk`](Self::chunk) parses. They are in writing order; the
+    /// objects of a generation are ordered by address.
     #[must_use]
     pub fn chunks(&self) -> &[&'r EventChunk] {
         &self.chunks

@@ -172,10 +172,10 @@ impl HiddenReturns {
         self.generation.store(next_generation(), Ordering::Release);
     }
 
-    /// Compares two views of the calling thread's stack: at most `most` return addresses that frame
-    /// pointers lead to, from `frame` on, and those of the runtime's own walk of a moment ago. The
-    /// runtime's are given as position and address. Stores which addresses hide others. Returns
-    /// whether there was room. For callbacks.
+    /// Compares two walks of the calling thread's stack: by frame pointers from `frame` on, for at
+    /// most `most` return addresses, and the runtime's own walk just before, given as positions and
+    /// addresses. Stores which addresses hide others. Returns whether there was room. For
+    /// callbacks.
     pub fn compare(
         &self,
         stack: CurrentStack,

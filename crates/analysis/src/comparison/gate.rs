@@ -26,7 +26,7 @@ pub struct Gate {
     pub limit: Limit,
 }
 
-/// The limit of a gate, which the amount after must not exceed.
+/// The limit of a gate, for the amount on the side after.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// Growth by this part of the amount before: 0.05 for 5 %.

@@ -22,7 +22,7 @@ pub struct PartLimits {
     pub samples: usize,
     /// Maximum number of locations of a stack. If a stack has more, the outermost ones are kept.
     pub depth: usize,
-    /// Largest length of a text in bytes. Longer texts are cut.
+    /// Maximum length of a text in bytes. Longer texts are cut.
     pub text: usize,
 }
 
