@@ -98,7 +98,9 @@ pub fn begin() {
 pub fn begin_with(value: &str) {
     WANTED.store(level_of(value), Ordering::Relaxed);
     if !LEVELS.contains(&value) {
-        log(Level::Warn, || format!("{VARIABLE}={value} is no level: info is meant (known: {})", LEVELS.join(", ")));
+        log(Level::Warn, || {
+            format!("{VARIABLE}={value} is not a level, so info is used (known: {})", LEVELS.join(", "))
+        });
     }
 }
 

@@ -143,9 +143,7 @@ pub(crate) fn said_of_other_places(library: CLibrary) -> Option<String> {
         CLibrary::Gnu => (image(needed()?), "an older one"),
         CLibrary::Musl => ("an image with musl, such as Alpine's".to_owned(), "glibc"),
     };
-    Some(format!(
-        "where the program runs it needs {place}: with {other} a runtime can't load the agent, and says nothing"
-    ))
+    Some(format!("the program must run in {place}: with {other}, a runtime can't load the agent, and says nothing"))
 }
 
 /// Returns the agent for a process.

@@ -303,5 +303,5 @@ fn a_machine_without_libicu_is_told_how_to_do_without() {
     }
     assert_row(&rows(hidden(&command)), "libicu", "warning", "is missing", "install libicu, or set DOTNET_SYSTEM");
     command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
-    assert_row(&rows(hidden(&command)), "libicu", "ok", "is missing, and", "");
+    assert_row(&rows(hidden(&command)), "libicu", "ok", "is missing, but", "");
 }

@@ -433,5 +433,5 @@ fn what_is_no_data_set_and_what_can_not_be_added_is_refused() {
     fs::write(&stacks[0], "damaged").expect("a file");
     let output = place.run("export sample.clrs --to dataset -o fleet");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("no Parquet file"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("not a Parquet file"), "{said}");
 }

@@ -138,7 +138,7 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     ];
     for words in elsewhere {
         let said = said(env(words));
-        assert!(said.starts_with("clrscope: where the program runs it needs an image with glibc 2."), "{said}");
+        assert!(said.starts_with("clrscope: the program must run in an image with glibc 2."), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }

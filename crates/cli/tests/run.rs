@@ -424,14 +424,14 @@ fn a_recording_stops_at_its_greatest_size_and_says_so() {
     let with = over(&place, runtime, &options, "Paths", &arguments).expect_success();
     assert_eq!(with.stdout_text(), alone.stdout_text());
     let said = with.stderr_text();
-    assert!(said.contains("the recording reached its greatest size (--max-size) and stopped"), "{said}");
+    assert!(said.contains("the recording reached its maximum size (--max-size) and stopped"), "{said}");
     let losses = place.json("report r.clrs --view losses");
     let rows = losses["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["reason"] == "size_limit" && row["count"] == 1), "{losses}");
     let plain = fs::metadata(place.file("r.clrs")).expect("packed").len();
     assert!(plain < 64 << 20, "{plain} bytes");
     let text = place.run("report r.clrs --view losses");
-    assert!(String::from_utf8_lossy(&text.stdout).contains("greatest size (--max-size)"), "{text:?}");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("maximum size (--max-size)"), "{text:?}");
 }
 
 #[test]

@@ -12,9 +12,9 @@ pub const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// Key of the service name.
 pub const SERVICE_NAME: &str = "service.name";
 
-/// Largest length of a key in bytes.
+/// Maximum length of a key in bytes.
 pub const LONGEST_KEY: usize = 255;
-/// Largest length of a value in bytes.
+/// Maximum length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
 /// Maximum number of labels of a recording. Receivers of profiles accept only a few more labels,
 /// and they add their own.

@@ -37,7 +37,7 @@ impl fmt::Display for NoPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable => f.write_str("its file can't be read"),
-            Self::NotManaged => f.write_str("its file is no assembly"),
+            Self::NotManaged => f.write_str("its file is not an assembly"),
             Self::NoSymbols(obstacle) => obstacle.fmt(f),
             Self::Excluded => f.write_str("an attribute excludes it from coverage"),
         }

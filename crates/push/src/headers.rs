@@ -38,7 +38,7 @@ pub struct HeaderError {
     pub hint: &'static str,
 }
 
-const FORM: &str = "write a line 'Name: value' for each header, below '[URL]' where there are several receivers";
+const FORM: &str = "write a line 'Name: value' for each header, below '[URL]' if there are several receivers";
 
 /// Headers for servers.
 #[derive(Clone, Default)]

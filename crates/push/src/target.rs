@@ -149,7 +149,7 @@ impl Server {
         let port = match uri.authority().map(|authority| authority.as_str().rsplit_once(':')) {
             // The port of an address in brackets comes behind them.
             Some(Some((_, digits))) if !digits.ends_with(']') => {
-                digits.parse().map_err(|_| refused("the URL's port is no number up to 65535"))?
+                digits.parse().map_err(|_| refused("the URL's port is not a number up to 65535"))?
             }
             _ => usual,
         };

@@ -885,7 +885,7 @@ pub mod state {
     pub const COMMAND_NAME_BYTES: usize = 2072;
     /// The part's name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Largest length of [`COMMAND_NAME`] in bytes.
+    /// Maximum length of [`COMMAND_NAME`] in bytes.
     pub const COMMAND_NAME_MOST: usize = 1024;
 }
 

@@ -101,7 +101,7 @@ fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
 pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
     let reason = match snapshot.state {
         SnapshotState::Begun => "the program or its recording ended too early",
-        SnapshotState::NoRoom => "the recording found no room on the disk, or has its greatest size",
+        SnapshotState::NoRoom => "the disk was full, or the recording had its maximum size",
         SnapshotState::Refused => "the runtime refused",
         _ => "it was not completed",
     };

@@ -113,7 +113,7 @@ fn unreachable(pid: u32, error: &Error) -> Failure {
         Error::NotPermitted { .. } => powers::not_permitted(pid),
         Error::ForeignSocket { socket } => (
             format!("its socket {} belongs to another user", quoted(&socket.to_string_lossy())),
-            "somebody may have put it there to deceive; remove it".to_owned(),
+            "someone may have put it there to deceive you; remove it".to_owned(),
         ),
         Error::NobodyListens { .. } | Error::Closed { .. } => {
             ("it ended, or its runtime is shutting down".to_owned(), ps.to_owned())

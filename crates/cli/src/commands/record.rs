@@ -131,7 +131,7 @@ pub(super) fn is_carried_out(pid: u32, wanted: &Command) -> Result<bool, Failure
         }
         Err(_) => Err(failed(
             &format!("the agent in it has not answered for {} s", patience.as_secs()),
-            "the program may be stopped, or the machine busy; 'clrscope report' of its recording may tell more",
+            "the program may be stopped, or the machine busy; 'clrscope report' of its recording may say more",
         )),
     }
 }

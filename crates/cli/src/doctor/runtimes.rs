@@ -71,7 +71,7 @@ pub(super) fn libicu() -> Check {
         env::var("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT").is_ok_and(|v| v == "1" || v.eq_ignore_ascii_case("true"));
     match (has_libicu(), invariant) {
         (true, _) => Check::ok("libicu", "is installed"),
-        (false, true) => Check::ok("libicu", "is missing, and DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 does without"),
+        (false, true) => Check::ok("libicu", "is missing, but not needed with DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"),
         (false, false) => {
             let found = "is missing: most .NET programs will end at once";
             Check::bad(Status::Warning, "libicu", found, ICU_CURE)

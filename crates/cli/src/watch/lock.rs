@@ -59,7 +59,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let about = file.metadata()?;
     if !about.is_file() || about.uid() != own_user() {
-        return Err(io::Error::other("it belongs to another user, or is no file"));
+        return Err(io::Error::other("it belongs to another user, or is not a file"));
     }
     Ok(file)
 }

@@ -16,7 +16,7 @@ use crate::protobuf::Message;
 /// The largest part that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartLimits {
-    /// Largest length in bytes of the encoded profile, before compression.
+    /// Maximum length in bytes of the encoded profile, before compression.
     pub bytes: usize,
     /// Maximum number of samples.
     pub samples: usize,

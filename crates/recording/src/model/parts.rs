@@ -243,7 +243,7 @@ impl Part {
     }
 }
 
-/// Largest length of a part's name in bytes.
+/// Maximum length of a part's name in bytes.
 pub(crate) const LONGEST_NAME: usize = 256;
 
 /// The name, truncated to the maximum length: parts repeat it.

@@ -210,8 +210,8 @@ impl LossReason {
         match self {
             Self::PanicCaught => "a panic in the agent was caught; that callback recorded nothing",
             Self::TreeFull => "new call paths past the memory limit were folded into (truncated)",
-            Self::DiskFull => "new call paths found no disk space and were folded into (truncated)",
-            Self::ArenaBehind => "new call paths found no memory in time and were folded into (truncated)",
+            Self::DiskFull => "there was no disk space for new call paths; they were folded into (truncated)",
+            Self::ArenaBehind => "there was no memory in time for new call paths; they were folded into (truncated)",
             Self::ThreadTableFull => "threads beyond the thread table were not recorded",
             Self::StackFull => "calls deeper than the shadow stack were not recorded",
             Self::NameUnknown => "the runtime did not supply some names",
@@ -219,7 +219,7 @@ impl LossReason {
             Self::TimesFull => "the time table could not grow; later time went to the thread",
             Self::UnmatchedLeave => "leaves without a matching enter were ignored",
             Self::Unreadable => "part of the recording could not be read",
-            Self::Stopped => "recording was stopped while the process ran on",
+            Self::Stopped => "recording was stopped while the process kept running",
             Self::AbruptEnd => "the process ended without an orderly shutdown; everything up to then is here",
             Self::LateWrites => "disk space could not be reserved; data was written late",
             Self::SamplerLate => "samples were taken late; that time is attributed coarsely",
@@ -228,11 +228,15 @@ impl LossReason {
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",
             Self::ValuesUnread => "values of calls were left out, as they were not found where expected",
-            Self::StackTableFull => "call stacks found no memory; their events are recorded without a stack",
-            Self::SizeLimit => "the recording reached its greatest size (--max-size) and stopped; the program went on",
+            Self::StackTableFull => {
+                "there was no memory for some call stacks; their events are recorded without a stack"
+            }
+            Self::SizeLimit => {
+                "the recording reached its maximum size (--max-size) and stopped; the program kept running"
+            }
             Self::DiskReserve => "the disk is nearly full (5 % or 2 GiB are left free): the recording could not grow",
             Self::ThreadTableBehind => {
-                "new threads found no place in the thread table in time; their first calls were not recorded"
+                "the thread table had no room in time for new threads; their first calls were not recorded"
             }
             Self::SampleRingFull => "samples came faster than they could be stored; those are missing",
             Self::PerfLost => "the kernel dropped samples; those are missing",

@@ -12,7 +12,7 @@ use crate::writer::bounds::{Bound, leaves_reserve};
 /// Maximum number of names tried for the temporary file.
 const TRIES: u32 = 100;
 
-/// Largest length of a file name in bytes.
+/// Maximum length of a file name in bytes.
 const LONGEST_NAME: usize = 255;
 /// Bytes reserved in a draft's name for the text before and after the file's name.
 const AROUND_NAME: usize = 32;

@@ -375,7 +375,7 @@ impl Callbacks for Alloc {
         if shared.event_pipe.is_none()
             && let Err(error) = shared.fast_path.module_loaded(&shared.info, &shared.functions, module)
         {
-            let text = format!("alloc: the runtime tells of no boxes that are allocated by its quick way: {error}");
+            let text = format!("alloc: the runtime does not report boxes of its fast allocator: {error}");
             shared.writer.note(monotonic_ns(), &text);
         }
     }

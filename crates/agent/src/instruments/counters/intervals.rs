@@ -202,8 +202,7 @@ impl Intervals {
         let outcome = self.change(names);
         if let Err(error) = outcome {
             let text = format!(
-                "counters: the program's own listeners to event counters may get values each second, whatever they asked \
-                 for ({error})"
+                "counters: the program's own listeners to event counters may get values each second, whatever interval they requested ({error})"
             );
             self.writer.note(monotonic_ns(), &text);
         }
@@ -223,7 +222,7 @@ impl Intervals {
             return Err(error);
         }
         let count = outcome.changed.len();
-        log(Level::Info, || format!("counters: {count} methods give way to others' intervals"));
+        log(Level::Info, || format!("counters: {count} methods keep the intervals of others"));
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome.changed);
         Ok(())
     }

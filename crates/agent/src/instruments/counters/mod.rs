@@ -172,7 +172,7 @@ impl Counters {
             }
             MeterEvent::Published { meter } => {
                 if !self.found.meter(&meter) {
-                    self.recorder.missing("a meter has a name with characters that can't be asked for");
+                    self.recorder.missing("a meter's name has characters that can't be requested");
                 }
             }
             MeterEvent::Failed(why) => self.recorder.missing(&why),
