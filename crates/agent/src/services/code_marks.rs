@@ -86,7 +86,7 @@ impl Ignored {
     /// A line of text for a part of this name.
     fn text(self, name: &str) -> String {
         match self {
-            Self::Fields => format!("the first field of an event '{name}' is no text: a mark has a name"),
+            Self::Fields => format!("the first field of an event '{name}' is not a text: a mark needs a name"),
             Self::Name(why) => format!("the name '{name}' of a part: {why}"),
             Self::NotOpen => format!("part '{name}' ended, and has not begun"),
             Self::TooManyOpen => format!("part '{name}' began while {MOST_OPEN} others were open"),

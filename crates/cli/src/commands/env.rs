@@ -194,7 +194,7 @@ fn check_place(user: Option<(&User, &str)>, folder: Option<&str>) -> Result<(), 
     let why = if place.is_dir() {
         format!("{who} can't write to {}", shown(&place))
     } else {
-        format!("{} is no folder", shown(&place))
+        format!("{} is not a folder", shown(&place))
     };
     let hint = "choose another folder with -o, or name the user that the program runs as with --user";
     Err(Failure::new(format!("cannot record into {}", shown(folder)), why, hint))

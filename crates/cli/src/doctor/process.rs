@@ -129,7 +129,7 @@ fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (Str
     let there = path.strip_prefix("/").map(|inner| process.root().join(inner)).ok().filter(|file| file.is_file());
     let Some(there) = there else {
         let cure = "put it there with 'clrscope env --install', or into the image: 'clrscope env --dockerfile'";
-        return (format!("{} is no file in its place", shown(&path)), cure.to_owned());
+        return (format!("{} is not a file where the program runs", shown(&path)), cure.to_owned());
     };
     // The file may be the agent for another C library.
     let libraries = CLibrary::needed_by_file(&there).zip(c_library::of_process(process));

@@ -221,7 +221,7 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
     }
     let metadata = fs::metadata(folder).map_err(|error| cannot_use(folder, &error))?;
     if !metadata.is_dir() {
-        return Err(cannot(format!("{} is no folder", folder.display()), WITHOUT_CACHE));
+        return Err(cannot(format!("{} is not a folder", folder.display()), WITHOUT_CACHE));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
         return Err(cannot(format!("others can write {}", folder.display()), WITHOUT_CACHE));
