@@ -53,7 +53,7 @@ impl RunAddress {
     }
 }
 
-/// Whether a call ends right before an address; `None` where the bytes can't be read.
+/// Whether a call ends right before an address; `None` if the bytes can't be read.
 pub fn is_call_before(address: usize) -> Option<bool> {
     let mut before = [0; LONGEST_CALL];
     copy_if_there(address.checked_sub(before.len())?, &mut before).then(|| follows_call(&before))

@@ -43,7 +43,7 @@ impl Level {
     }
 }
 
-/// The level that is wanted; 0 where no log is wanted.
+/// The level that is wanted; 0 if no log is wanted.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
 

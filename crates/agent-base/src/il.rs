@@ -78,7 +78,7 @@ pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
 }
 
 /// Whether the innermost catch block around this offset of a method's code belongs to a clause with
-/// a filter. `None` where there is no such block, or the body can't be parsed.
+/// a filter. `None` if there is no such block, or the body can't be parsed.
 pub fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {
     let body = Body::read(body).ok()?;
     let end = body.instructions().last().map_or(0, |last| last.size() as u32 + last.label().offset().unwrap_or(0));

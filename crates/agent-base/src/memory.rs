@@ -149,7 +149,7 @@ pub struct FixedVec<T: Copy> {
 }
 
 impl<T: Copy> FixedVec<T> {
-    /// An empty list; `None` where the process has no address space left for `capacity` items.
+    /// An empty list; `None` if the process has no address space left for `capacity` items.
     pub fn new(capacity: usize) -> Option<Self> {
         const { assert!(align_of::<T>() <= 4096, "pages are aligned to 4096 bytes") };
         let bytes = capacity.checked_mul(size_of::<T>())?;

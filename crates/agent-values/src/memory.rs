@@ -186,7 +186,7 @@ pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
 }
 
-/// End of the calling thread's stack; 0 where that is not known.
+/// End of the calling thread's stack; 0 if that is not known.
 fn stack_end() -> usize {
     thread_local! {
         static END: Cell<usize> = const { Cell::new(0) };

@@ -23,7 +23,7 @@ static IS_OTHERWISE: AtomicBool = AtomicBool::new(false);
 pub struct SizeRule {
     /// Bytes of an object without its elements.
     base: u32,
-    /// Bytes of an element; 0 where there are none.
+    /// Bytes of an element; 0 if there are none.
     element: u32,
 }
 

@@ -515,7 +515,7 @@ struct ReadClass {
 }
 
 impl ReadClass {
-    /// Bytes of the object; 0 where only a base class is known.
+    /// Bytes of the object; 0 if only a base class is known.
     fn bytes(self) -> u32 {
         if self.index == self.class.index { self.class.object_bytes() } else { 0 }
     }

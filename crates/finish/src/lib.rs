@@ -116,7 +116,7 @@ impl MachineFacts {
     }
 }
 
-/// Adds names of native code and plans of coverage, as far as this machine knows them.
+/// Adds names of native code and plans of coverage, if known on this machine.
 fn complete(recording: &mut Recording, names: &mut NativeNames) {
     native_symbols::add_native_symbols(recording, names);
     coverage_plans::add_coverage_plans(recording);

@@ -18,7 +18,7 @@ pub struct LibraryWithoutSymbols {
 }
 
 /// Adds to every process without native symbols the names of the native functions on its call
-/// stacks, as far as this machine knows them.
+/// stacks, if known on this machine.
 pub(crate) fn add_native_symbols(recording: &mut Recording, names: &mut NativeNames) {
     for process in recording.processes.iter_mut().filter(|process| process.native_symbols.is_empty()) {
         for (module, offsets) in native_places(process) {

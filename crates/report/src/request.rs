@@ -52,9 +52,9 @@ pub struct Request {
     pub on_terminal: bool,
 }
 
-/// Declares the options of a report, each once: its variant, its name on the command line, whether
-/// a request has it, and the reason with which a view refuses it (`None` where every view takes
-/// it).
+/// Declares the options of a report, without duplicates: its variant, its name on the command line,
+/// whether a request has it, and the reason with which a view refuses it (`None` if every view
+/// takes it).
 macro_rules! flags {
     ($($flag:ident, $name:literal, |$request:ident| $is_in:expr, $why:expr;)*) => {
         /// An option of a report. A view either takes the option or refuses it with a reason.

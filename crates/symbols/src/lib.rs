@@ -131,7 +131,7 @@ impl Symbols {
         self.points.entry(row).or_insert_with(read)
     }
 
-    /// Possible documents and lines, each once.
+    /// Possible documents and lines, without duplicates.
     fn lines_among(&mut self, row: u32, spot: &Spot<'_>) -> Vec<(u32, u32)> {
         let points = self.points(row);
         let range = match spot.il_offset {
@@ -225,7 +225,7 @@ impl Lines {
         &self.calls[&key]
     }
 
-    /// A module for searching its code; `None` where it can't be read.
+    /// A module for searching its code; `None` if it can't be read.
     fn assembly(&mut self, module: &Path) -> Option<&Assembly> {
         if !self.assemblies.contains_key(module) {
             let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());

@@ -43,7 +43,7 @@ impl<'a> Field<'a> {
         Some(Self { assembly, owner, name })
     }
 
-    /// Closeness of an instruction of a method to the field's declaration; `None` where the
+    /// Closeness of an instruction of a method to the field's declaration; `None` if the
     /// instruction does not use the field.
     fn closeness(&self, instruction: &RawInstruction<'_>, method: u32) -> Option<Closeness> {
         let token = || instruction.operand.try_into().ok().map(u32::from_le_bytes);

@@ -159,7 +159,7 @@ pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
     }
 }
 
-/// The .NET 8 that the demo fetches, from this user's cache or fetched now. `None` where pip is
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now. `None` if pip is
 /// missing.
 ///
 /// # Panics

@@ -148,7 +148,7 @@ impl EventPipe {
     }
 
     /// Requests events of a provider that does not exist yet. The provider learns of the request
-    /// when it is created. `false` where the request may come too late, as the session is about to
+    /// when it is created. `false` if the request may come too late, as the session is about to
     /// begin.
     pub fn want_next(&self, provider: &ProviderConfig) -> bool {
         let Ok(sessions) = self.sessions.try_lock() else { return false };

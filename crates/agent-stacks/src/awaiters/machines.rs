@@ -157,7 +157,7 @@ impl Awaiters {
     }
 
     /// The state machine type of the boxes of a class. `Some(None)` where the class is of other
-    /// tasks, `None` where that is not known.
+    /// tasks, `None` if that is not known.
     fn machine_in(&self, core: &CoreTypes, class: ClassId) -> Option<Option<(ClassId, ClassInfo)>> {
         let about = self.info.class_info(class).ok()?;
         let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;

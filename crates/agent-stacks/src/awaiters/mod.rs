@@ -175,7 +175,7 @@ struct KnownClasses {
     /// methods. Code that takes over a running frame (OSR) leaves `this` where the earlier code has
     /// stored it.
     stored: HashMap<FunctionId, i32>,
-    /// Functions of async methods, by their state machine types; `None` where the runtime doesn't
+    /// Functions of async methods, by their state machine types; `None` if the runtime doesn't
     /// know.
     code: HashMap<(ModuleId, Token), Option<FunctionId>>,
     /// State machine types whose functions were needed where no query was allowed, each with the

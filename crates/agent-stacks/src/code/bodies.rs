@@ -470,7 +470,7 @@ impl Bodies {
         *body.has_blocks.get_or_init(|| body_of(&self.info, body.id).is_ok_and(|il| has_blocks(&il)))
     }
 
-    /// The name of the body's method; `None` where the runtime must not be queried.
+    /// The name of the body's method; `None` if the runtime must not be queried.
     pub(super) fn name(&self, body: &Body) -> Option<String> {
         self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }

@@ -63,7 +63,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether this already existed at a time, as far as known.
+    /// Whether this already existed at a time, if known.
     fn is_as_old_as(&self, time_ns: u64) -> bool {
         match self {
             Self::Method(body) => body.is_as_old_as(time_ns),
@@ -490,7 +490,7 @@ impl CodeMap {
         self.bodies.has_blocks(body)
     }
 
-    /// The name of a body's method; `None` where the runtime must not be queried.
+    /// The name of a body's method; `None` if the runtime must not be queried.
     pub fn name(&self, body: &Body) -> Option<String> {
         self.bodies.name(body)
     }

@@ -50,9 +50,9 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that code calls by direct instructions, each once, as far as they are known now. Any
-/// bytes that look like a call are taken for a call, so `code_at` is also asked about addresses
-/// that no call leads to.
+/// The methods that code calls by direct instructions, without duplicates, as far as they are known
+/// now. Any bytes that look like a call are taken for a call, so `code_at` is also asked about
+/// addresses that no call leads to.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

@@ -39,8 +39,8 @@ impl OwnCalls {
     }
 }
 
-/// Candidates for inlining into a body, each once, in the order in which the compiler considered
-/// them. Empty by default.
+/// Candidates for inlining into a body, without duplicates, in the order in which the compiler
+/// considered them. Empty by default.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,

@@ -247,8 +247,7 @@ impl<M: Methods> Places<'_, M> {
         Some(())
     }
 
-    /// IL offsets in the caller at which a node's method may be called; `None` where they are
-    /// unknown.
+    /// IL offsets in the caller at which a node's method may be called; `None` if they are unknown.
     fn calls_of(&mut self, node: u32) -> Option<Vec<u32>> {
         let Node { method, caller } = self.map.nodes[node as usize];
         let calls = self.methods.calls(self.map.nodes[caller? as usize].method)?;

@@ -99,9 +99,9 @@ pub(super) struct Jump {
 pub(super) trait Methods {
     /// Identifier of a method.
     type Id: Copy + Eq + Hash;
-    /// The calls in a method's IL; `None` where the IL can't be read.
+    /// The calls in a method's IL; `None` if the IL can't be read.
     fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
-    /// The jumps in a method's IL; `None` where the IL can't be read.
+    /// The jumps in a method's IL; `None` if the IL can't be read.
     fn jumps(&mut self, method: Self::Id) -> Option<Arc<[Jump]>>;
     /// The names by which a method may be called.
     fn names(&mut self, method: Self::Id) -> Option<Arc<[MethodName]>>;
@@ -130,8 +130,8 @@ pub(super) fn only_path<M: Methods>(
     search.found
 }
 
-/// The candidates on paths from `root` to a call of a method with the names `target`; `None` where
-/// the code of a method on such a path can't be read.
+/// The candidates on paths from `root` to a call of a method with the names `target`; `None` if the
+/// code of a method on such a path can't be read.
 fn leading<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],

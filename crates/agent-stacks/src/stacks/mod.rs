@@ -400,7 +400,7 @@ impl CallStacks {
     }
 
     /// The locations of the kept frames. `start` is the frame that the framework's callback got, or
-    /// 0 where it got none.
+    /// 0 if it got none.
     fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
         let kept = &frames[..frames.len().min(self.options.frames)];
         let Some(stack) = CurrentStack::here() else {

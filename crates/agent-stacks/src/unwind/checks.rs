@@ -108,7 +108,7 @@ impl Frame {
             .map(|base| base - instruction.memory_displacement64() as i64)
     }
 
-    /// Whether a step leads to the caller from here; `None` where the code does not determine it.
+    /// Whether a step leads to the caller from here; `None` if the code does not determine it.
     fn agrees(self, step: FrameStep) -> Option<bool> {
         let base = match step.base {
             Base::StackPointer => self.sp?,

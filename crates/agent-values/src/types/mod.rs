@@ -66,7 +66,7 @@ thread_local! {
 struct InProgress(usize);
 
 impl InProgress {
-    /// `None` where this thread is already finding the shape of this class.
+    /// `None` if this thread is already finding the shape of this class.
     fn begin(id: usize) -> Option<Self> {
         IN_PROGRESS.with_borrow_mut(|all| {
             let is_new = !all.contains(&id);
@@ -572,8 +572,7 @@ const OF_FRAMEWORK: [&str; 8] = [
     "System.ValueTuple",
 ];
 
-/// Whether values of the framework type with this name are passed by typed reference, as far as
-/// known.
+/// Whether values of the framework type with this name are passed by typed reference, if known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }

@@ -30,9 +30,9 @@ impl Clauses {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the catch block that has just run belongs to a clause with a filter; `None` where
-    /// the runtime can't say. To be called only when a catch block is left. Asks the runtime about
-    /// a block that is not cached.
+    /// Whether the catch block that has just run belongs to a clause with a filter; `None` if the
+    /// runtime can't say. To be called only when a catch block is left. Asks the runtime about a
+    /// block that is not cached.
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {

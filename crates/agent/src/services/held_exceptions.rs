@@ -26,7 +26,7 @@ const MOST: usize = 64;
 /// The pinned exceptions.
 pub(crate) struct HeldExceptions {
     info: ProfilerInfo,
-    /// `None` where no pins are needed, or the recording is over.
+    /// `None` if no pins are needed, or the recording is over.
     threads: Mutex<Option<HashMap<ThreadId, Pins>>>,
 }
 

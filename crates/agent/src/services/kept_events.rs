@@ -11,7 +11,7 @@ const READING: Duration = Duration::from_secs(5);
 /// Events that the recording keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptEvents {
-    /// How far back from now events are kept; `None` where all are kept.
+    /// How far back from now events are kept; `None` if all are kept.
     last: Option<Duration>,
     /// Bytes at most for one instrument in a ring.
     share: u64,

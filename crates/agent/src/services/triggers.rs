@@ -103,7 +103,7 @@ impl Triggers {
 struct Watch {
     triggers: &'static Triggers,
     writer: &'static ProcessWriter,
-    /// When the next occurrence counts, in monotonic nanoseconds; `None` where it counts now.
+    /// When the next occurrence counts, in monotonic nanoseconds; `None` if it counts now.
     arms_ns: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ use crate::metrics::METRICS;
 /// A gate: a limit that a metric of some functions must not exceed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// The gate as it was written.
+    /// The text of the gate.
     pub text: String,
     /// The functions that the gate measures. If totals are measured, only the outermost of these
     /// functions on each stack counts.

@@ -258,7 +258,7 @@ impl ChangedTree<'_> {
         &self.func[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
     }
 
-    /// The function that calls the last function of a run; `None` where threads call it.
+    /// The function that calls the last function of a run; `None` if threads call it.
     fn caller_of_last(&self, run: u32) -> Option<u32> {
         let above = self.parents[run as usize];
         match *self.functions_of_run(run) {

@@ -197,7 +197,7 @@ impl Push {
     }
 }
 
-/// The targets, each once.
+/// The targets, without duplicates.
 fn targets(option: &str, texts: &[String]) -> Result<Vec<Target>, Failure> {
     let mut targets = Vec::new();
     for text in texts {

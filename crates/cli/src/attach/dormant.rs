@@ -20,7 +20,7 @@ pub(crate) fn is_dormant(process: &Process) -> bool {
 }
 
 /// Makes the dormant agent of the process start recording `request`, and waits for its answer for
-/// at most `patience`. Returns `false` where the process has no dormant agent.
+/// at most `patience`. Returns `false` if the process has no dormant agent.
 ///
 /// # Errors
 /// When the agent does not start, with its reason.

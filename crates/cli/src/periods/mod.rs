@@ -361,7 +361,7 @@ struct CutState {
     is_full_told: bool,
 }
 
-/// Writes a period. On a full disk the oldest recordings are deleted to make room. `None` where the
+/// Writes a period. On a full disk the oldest recordings are deleted to make room. `None` if the
 /// period is empty.
 ///
 /// # Errors

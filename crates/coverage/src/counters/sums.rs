@@ -140,7 +140,7 @@ impl Choice {
         }
     }
 
-    /// The terms of an equation's right side; `None` where one is unknown, or is `but`.
+    /// The terms of an equation's right side; `None` if one is unknown, or is `but`.
     fn sum(&self, equation: usize, but: Option<usize>) -> Option<Vec<usize>> {
         let mut sum = Vec::new();
         for part in &self.equations[equation].parts {

@@ -87,8 +87,8 @@ struct Gains {
 }
 
 impl PartGains {
-    /// The gains from one boundary, or from the beginning, to another one; `None` where damage has
-    /// put the boundaries in another order.
+    /// The gains from one boundary, or from the beginning, to another one; `None` if damage has put
+    /// the boundaries in another order.
     fn between(before: Option<&Boundary>, end: &Boundary, carried: &[u32], log: &Arc<GainsLog>) -> Option<Self> {
         let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
         let numbers = number.saturating_add(1)..=end.record.number;

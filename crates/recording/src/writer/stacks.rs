@@ -30,8 +30,8 @@ pub struct StackTable {
 /// A hash table with open addressing. The fields of a node are the key.
 #[derive(Debug)]
 struct Index {
-    /// Each slot holds the hash and the number of a node, or 0 where it is free. The size is a
-    /// power of two. Because slots hold the hash, a search reads only the node that it finds.
+    /// Each slot holds the hash and the number of a node, or 0 if it is free. The size is a power
+    /// of two. Because slots hold the hash, a search reads only the node that it finds.
     slots: Vec<u64>,
     used: usize,
 }

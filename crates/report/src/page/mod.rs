@@ -82,7 +82,7 @@ impl Room {
     /// The initial room, enough for nearly all reports.
     pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
 
-    /// A smaller room, for data of `size` that exceed `most`. `None` where the data fit, or where
+    /// A smaller room, for data of `size` that exceed `most`. `None` if the data fit, or where
     /// nothing would be left.
     fn smaller(self, size: usize, most: usize) -> Option<Self> {
         let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };

@@ -253,7 +253,7 @@ struct Measure {
     unit: Unit,
     /// Key of the row's own amount.
     own: &'static str,
-    /// Key of the total; `None` where rows have none.
+    /// Key of the total; `None` if rows have none.
     total: Option<&'static str>,
 }
 

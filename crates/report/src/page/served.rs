@@ -118,7 +118,7 @@ impl DocumentRequest {
 }
 
 impl PictureRequest {
-    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
+    /// Sets a field from a parameter of an address; `None` if the parameter is invalid.
     fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,_".contains(&byte));
         match name {

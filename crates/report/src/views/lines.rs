@@ -143,7 +143,7 @@ impl RowKind for SourceRows {
     type Row<'a> = SourceEntry<'a>;
 }
 
-/// A line of a source file, with its samples where it has some.
+/// A line of a source file, with its samples if it has some.
 struct SourceEntry<'a> {
     /// The file, at its first line and after omitted lines; `None` at other lines.
     file: Option<&'a str>,

@@ -212,7 +212,7 @@ pub(super) fn of_summary(
     show(rows, 0, &sheet, &section, renderer)
 }
 
-/// Note below the rows; `None` where there is nothing to note.
+/// Note below the rows; `None` if there is nothing to note.
 fn note(rows: &[ProbeRow]) -> Option<String> {
     const TIMES: &str = "Times are wall time of calls that ended, callees included; async methods and iterators count each resumption. 'active' are calls that had not ended.";
     const LINES: &str = "For a line, 'calls' is how often it was reached in that method.";

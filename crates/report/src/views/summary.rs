@@ -73,8 +73,8 @@ impl<'a> LocatedFinding<'a> {
 
 impl Row for LocatedFinding<'_> {}
 
-/// Returns the line of the place in a finding; `None` where the finding is about a whole function,
-/// or the line is unknown.
+/// Returns the line of the place in a finding; `None` if the finding is about a whole function, or
+/// the line is unknown.
 fn line_at_place(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
     let place = function.place.as_ref()?;
     LocatedLine::at(lines, &function.module_path, function.token, place.code_place())
@@ -282,7 +282,7 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Allocations of the recording, where it has any.
+    /// Allocations of the recording, if it has any.
     fn allocated(&self) -> Option<&Allocations<'_>> {
         self.view.allocated.as_ref().filter(|found| !found.rows.is_empty())
     }

@@ -46,8 +46,7 @@ pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned()
 }
 
-/// Identifier of the container of this process; empty where there is none, or the system doesn't
-/// say.
+/// Identifier of the container of this process; empty if there is none, or the system doesn't say.
 pub fn container_id() -> String {
     let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = container_in_groups(&read("/proc/self/cgroup")).map(str::to_owned);

@@ -109,7 +109,7 @@ struct Pending {
     /// the part of the stack between it and its callee.
     methods: Vec<(usize, StackGap)>,
     is_cut: bool,
-    /// The awaiters of the method that was resumed on the stack, as far as known.
+    /// The awaiters of the method that was resumed on the stack, if known.
     awaiters: Option<Chain>,
     /// The record whose stack it is.
     cell: AllocationCell,
@@ -173,7 +173,7 @@ impl Paths {
     }
 
     /// Number for the calling thread's return addresses and for the awaiters of the method that was
-    /// resumed there; also returns the awaiters, as far as known.
+    /// resumed there; also returns the awaiters, if known.
     #[inline]
     fn with_awaiters<'o>(&self, frame: NativeFrame, own: &'o mut OwnPaths) -> (u64, Option<&'o Chain>) {
         let Some(path) = self.of_stack(frame, &mut own.frames) else { return (UNKNOWN, None) };

@@ -170,8 +170,8 @@ impl Sums {
 
     /// Calls `add` with the calling thread's sums for a key. `key_of` receives the thread's
     /// knowledge of its own stack and returns the key. Returns the key, and `add`'s result if the
-    /// current period has a record; `None` where the thread is already inside this function. Takes
-    /// no lock, and allocates only for new frames.
+    /// current period has a record; `None` if the thread is already inside this function. Takes no
+    /// lock, and allocates only for new frames.
     #[inline]
     pub(super) fn add<R>(
         &self,

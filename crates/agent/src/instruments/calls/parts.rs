@@ -122,7 +122,7 @@ impl PartGains {
 }
 
 impl Before {
-    /// Creates zero values; `None` where there is no memory for them.
+    /// Creates zero values; `None` if there is no memory for them.
     fn new(has_ticks: bool) -> Option<Self> {
         let mut before = Self::default();
         before.calls.try_reserve_exact(STEP * block::EDGES).ok()?;

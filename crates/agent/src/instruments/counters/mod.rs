@@ -111,7 +111,7 @@ impl Found {
         self.names().known_sources.insert(name);
     }
 
-    /// Notes a meter; `false` where its name can't be asked for.
+    /// Notes a meter; `false` if its name can't be asked for.
     fn meter(&self, name: &str) -> bool {
         let can_be_asked = can_be_asked(name);
         let mut names = self.names();

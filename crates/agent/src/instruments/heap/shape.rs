@@ -115,7 +115,7 @@ pub(super) fn describe(class: usize) -> Description {
 }
 
 impl Shape {
-    /// Finds the places of references; `None` where the description is impossible.
+    /// Finds the places of references; `None` if the description is impossible.
     fn find_references(&mut self, class: usize) -> Option<()> {
         match i64_before(class, 8)? {
             0 => None,

@@ -442,8 +442,8 @@ fn can_copy() -> bool {
     copy_if_there(word.as_ptr().expose_provenance(), &mut copy) && copy == word
 }
 
-/// Serial number in the recording of the thread with this system number; 0 where there is no room
-/// for one.
+/// Serial number in the recording of the thread with this system number; 0 if there is no room for
+/// one.
 fn serial_of(os_id: u32) -> u32 {
     threads::seen(os_id).map_or(0, |record| record.serial())
 }

@@ -91,7 +91,7 @@ impl Locks {
         });
     }
 
-    /// The number of the calling thread's stack; `None` where no more of them are taken now.
+    /// The number of the calling thread's stack; `None` if no more of them are taken now.
     fn stack(&self, frame: NativeFrame, now_ns: u64) -> Option<u32> {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now_ns)) {
             return None;

@@ -118,7 +118,7 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a pending request. Returns its number; `None` where no number is left.
+    /// Notes a pending request. Returns its number; `None` if no number is left.
     pub(super) fn begin(&self, requests: &Requests, start: RequestStart) -> Option<u32> {
         let number = requests.take_number();
         match number.and_then(|number| requests.known(number)) {

@@ -175,7 +175,7 @@ pub(super) struct Tokens {
     begins: u32,
     ends: u32,
     carrier: carrier::Tokens,
-    /// `None` where gRPC responses can't be distinguished from others.
+    /// `None` if gRPC responses can't be distinguished from others.
     grpc: Option<grpc::ServedTokens>,
 }
 

@@ -107,7 +107,7 @@ fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
 }
 
-/// The first `most` texts, each once and none empty, and the number of the others.
+/// The first `most` texts, without duplicates and none empty, and the number of the others.
 fn distinct(all: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for text in all {
@@ -346,7 +346,7 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
 }
 
 /// Remark about the end of a process, where no regular end was seen: `, ran on`, `, end not seen`.
-/// Empty where the line about the run says it for all processes.
+/// Empty if the line about the run says it for all processes.
 fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {
         (true, _) => "",

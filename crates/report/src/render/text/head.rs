@@ -114,7 +114,7 @@ impl Head {
     }
 }
 
-/// Number of processes where there are several, and their runtimes.
+/// Number of processes if there are several, and their runtimes.
 fn runtimes(processes: &[ProcessConditions<'_>]) -> String {
     let mut runtimes: Vec<&str> = processes.iter().map(runtime).collect();
     runtimes.sort_unstable();

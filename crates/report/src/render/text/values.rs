@@ -113,7 +113,7 @@ pub(super) fn known(found: &Value<'_>) -> Option<String> {
     Some(format!("{} of {count} [{}]", short(type_name), listed(items.iter().map(item).collect(), count)))
 }
 
-/// Items with commas; dots where there are more.
+/// Items with commas; dots if there are more.
 fn listed(mut items: Vec<String>, count: u64) -> String {
     if (items.len() as u64) < count {
         items.push("...".to_owned());

@@ -48,7 +48,7 @@ fn sheet<'c>(side: &'static str) -> Sheet<'c, Snapshots> {
     ])
 }
 
-/// Words before a snapshot's sentence that name its side, where there are two sides.
+/// Words before a snapshot's sentence that name its side, if there are two sides.
 fn side_of(key: &str) -> &'static str {
     match key {
         "before" => "Before: ",

@@ -104,7 +104,7 @@ impl Callers {
     }
 
     /// Address of the record of a method's callers, from the method's frame pointer and the address
-    /// at which it continues. 0 where there is none; that is counted. For hooks.
+    /// at which it continues. 0 if there is none; that is counted. For hooks.
     #[inline]
     fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
@@ -146,7 +146,7 @@ impl Callers {
         })
     }
 
-    /// Address of the record that `begin` begins; 0 where there is none, and that is counted.
+    /// Address of the record that `begin` begins; 0 if there is none, and that is counted.
     #[cold]
     fn begun(&self, begin: impl FnOnce() -> Option<usize>) -> usize {
         let mut begun = None;
