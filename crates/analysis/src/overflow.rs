@@ -47,7 +47,9 @@ impl fmt::Display for StackOverflow<'_> {
         }
         write!(
             f,
-            " of process {} used up its stack, {out_of_stack_at} calls deep, and hooks take stack, too. To avoid it: a larger stack (ulimit -s for the first thread, DOTNET_DefaultStackSize in hexadecimal for others), DOTNET_TieredCompilation=0, or -i events or -i exceptions, which need no hooks",
+            " of process {} used up its stack, {out_of_stack_at} calls deep, and hooks take stack, too. To avoid it: a \
+             larger stack (ulimit -s for the first thread, DOTNET_DefaultStackSize in hexadecimal for others), \
+             DOTNET_TieredCompilation=0, or -i events or -i exceptions, which need no hooks",
             self.process.pid
         )
     }

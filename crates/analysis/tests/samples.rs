@@ -429,7 +429,8 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
         findings.into_iter().find(|finding| finding.text.contains("garbage collection"))
     };
     let found = said(20).expect("a finding");
-    let expected = "20.8 % of the CPU time went to garbage collection (clrscope run -i alloc shows which code allocates what), \
+    let expected = "20.8 % of the CPU time went to garbage collection (clrscope run -i alloc shows which code \
+                    allocates what), \
                     most of it in calls from App.P::Main";
     assert_eq!(found.text, expected);
     // 25 samples of 120: Wilson's interval.
@@ -473,7 +474,8 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
         let hash = hash.expect("the function");
         (hash.source, hash.signature) = (SourceKind::Async, "App.P::Hash() (async)".to_owned());
     };
-    let awaits = "App.P::Hash (async) spends time in awaits, which hold no thread, so cpu and wall miss it: clrscope run -i awaits \
+    let awaits = "App.P::Hash (async) spends time in awaits, which hold no thread, so cpu and wall miss it: clrscope \
+                  run -i awaits \
                   shows how long each of its awaits took";
     assert_eq!(said(2, async_code, &all)[1].0, awaits);
 }

@@ -94,7 +94,8 @@ pub(crate) fn records_into(folder: &Path) -> bool {
 
 const STARTED: &str =
     "attach to it first, with what is to be recorded: 'clrscope attach PID'; or start the program with 'clrscope run'";
-const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; if it was started with 'clrscope run', 'clrscope report' of that recording says why";
+const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; if it was started with 'clrscope run', 'clrscope \
+                             report' of that recording says why";
 
 /// Parts of the agent that a process has mapped.
 #[derive(Debug, PartialEq, Eq)]

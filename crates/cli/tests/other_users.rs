@@ -108,7 +108,8 @@ fn only_root_can_try_as_another_user() {
         (output.status.code(), text(&output.stderr).as_str()),
         (
             Some(1),
-            "error: cannot run the checks as user '4000000001'\nwhy: only root can become another user\nhint: run it with sudo, or as \
+            "error: cannot run the checks as user '4000000001'\nwhy: only root can become another user\nhint: run it \
+             with sudo, or as \
              that user\n"
         )
     );

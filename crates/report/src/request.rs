@@ -92,15 +92,19 @@ flags! {
     Pid, "--pid", |request| request.query.pid.is_some(), None;
     Process, "--process", |request| request.query.process.is_some(), None;
     Thread, "--thread", |request| !request.query.threads.is_empty(), Some("its numbers cover the whole process");
-    Function, "--function", |request| !request.query.functions.is_empty(), Some("its rows can't be selected by function");
+    Function, "--function", |request| !request.query.functions.is_empty(), Some("its rows can't be selected by \
+                                                                                 function");
     Module, "--module", |request| !request.query.modules.is_empty(), Some("its rows can't be selected by module");
     Part, "--part", |request| !request.query.parts.is_empty(), Some("its numbers cover the whole run, or one moment");
-    Since, "--since", |request| request.query.since_ns.is_some(), Some("its numbers cover the whole run, or one moment");
-    Until, "--until", |request| request.query.until_ns.is_some(), Some("its numbers cover the whole run, or one moment");
+    Since, "--since", |request| request.query.since_ns.is_some(), Some("its numbers cover the whole run, or one \
+                                                                        moment");
+    Until, "--until", |request| request.query.until_ns.is_some(), Some("its numbers cover the whole run, or one \
+                                                                        moment");
     Limit, "--limit", |request| request.query.limit.is_some(), Some("it has few rows");
     Sort, "--sort", |request| request.query.sort.is_some(), Some("its rows have a fixed order");
     Raw, "--raw", |request| request.query.raw, Some("its times are as measured anyway");
-    PerThread, "--per-thread", |request| request.query.per_thread, Some("its rows cover all threads, or name their thread");
+    PerThread, "--per-thread", |request| request.query.per_thread, Some("its rows cover all threads, or name their \
+                                                                         thread");
     Columns, "--columns", |request| request.columns.is_some(), None;
     Metric, "--metric", |request| request.query.metric.is_some(), Some("its rows have no metric to choose");
     Depth, "--depth", |request| request.max_depth.is_some(), Some("its rows are not nested calls");
@@ -111,9 +115,11 @@ flags! {
     Callers, "--callers", |request| request.callers, Some("its rows are not probed methods");
     Interleave, "--interleave", |request| request.interleave, Some("it is not a log of several threads");
     Output, "--output", |request| request.files, Some("it is not a log of several threads");
-    Verbose, "--verbose", |request| request.verbose, Some("it has no header; the view conditions has everything about the recording");
+    Verbose, "--verbose", |request| request.verbose, Some("it has no header; the view conditions has everything about \
+                                                           the recording");
     JustMyCode, "--just-my-code", |request| request.query.just_my_code, Some("its rows are not call paths");
-    NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are not native functions");
+    NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are not native \
+                                                                                      functions");
     Symbols, "--symbols", |request| request.query.symbols.is_some(), Some("its rows are not native functions");
     NoInlined, "--no-inlined", |request| request.query.no_inlined, Some("its rows do not come from samples");
     Paths, "--paths", |request| request.query.paths.is_some(), Some("its rows do not come from call stacks");
@@ -121,10 +127,12 @@ flags! {
     Lines, "--lines", |request| request.lines, Some("its rows are not totals of lines");
     Snapshot, "--snapshot", |request| request.snapshot.is_some(), Some("it does not show a snapshot of the heap");
     Against, "--against", |request| request.against.is_some(), Some("it does not compare snapshots of the heap");
-    Request, "--request", |request| !request.query.requests.routes.is_empty(), Some("its numbers are not recorded per request");
+    Request, "--request", |request| !request.query.requests.routes.is_empty(), Some("its numbers are not recorded per \
+                                                                                     request");
     SlowerThan, "--slower-than", |request| request.query.requests.slower_than_ns.is_some(), Some("its numbers are not recorded per request");
     Failed, "--failed", |request| request.query.requests.failed, Some("its numbers are not recorded per request");
-    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its numbers are not recorded per request");
+    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its numbers are not recorded per \
+                                                                              request");
     Type, "--type", |request| !request.query.types.is_empty(), Some("its rows can't be selected by type of object");
 }
 

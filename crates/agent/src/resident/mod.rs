@@ -208,7 +208,9 @@ impl Resident {
 /// Returns a woken agent's refusal of a setup as a sentence for the user.
 fn in_words(error: &Error) -> String {
     match error.hresult() {
-        HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler track objects through collections only from its first attach on, but the agent has stayed in this process, because it changed methods"
+        HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler track objects through collections only \
+                                                  from its first attach on, but the agent has stayed in this process, \
+                                                  because it changed methods"
             .to_owned(),
         _ => error.to_string(),
     }

@@ -173,7 +173,8 @@ fn class_id(text: &str) -> Result<String, Failure> {
 fn environment() -> String {
     let levels = developer_log::LEVELS.join(", ");
     format!(
-        "Environment:\n  {}={levels}\n      The agent in each process writes a log for its developers, which is kept next to the recording\n      as NAME.clrs.agent-PID.log\n\n",
+        "Environment:\n  {}={levels}\n      The agent in each process writes a log for its developers, which is kept \
+         next to the recording\n      as NAME.clrs.agent-PID.log\n\n",
         developer_log::VARIABLE
     )
 }

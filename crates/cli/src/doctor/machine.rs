@@ -176,7 +176,8 @@ pub(super) fn container() -> Vec<Check> {
         found.push(Check::bad(
             Status::Note,
             "seccomp",
-            "system calls are filtered: perf events may be refused; clrscope needs no other call that filters usually refuse",
+            "system calls are filtered: perf events may be refused; clrscope needs no other call that filters usually \
+             refuse",
             "if a recording stays empty: --security-opt seccomp=unconfined",
         ));
     }

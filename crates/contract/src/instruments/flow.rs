@@ -38,7 +38,8 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: ARGS,
             value: Value::Extra { words: &[VALUES, TYPES, CHECK] },
-            about: "arguments, this, fields and results of the functions that --include names, or only their types; check is for tests and records no calls",
+            about: "arguments, this, fields and results of the functions that --include names, or only their types; \
+                    check is for tests and records no calls",
         },
         OptionSpec {
             name: DEPTH,

@@ -14,7 +14,8 @@ const fn beside_events(with: With) -> Conflict {
         option: None,
         with,
         why: "heap ends the runtime's own heap walk, which events:objects and events:heap need",
-        hint: "record the two in separate runs, or record events with other groups: gc shows when collections begin and end",
+        hint: "record the two in separate runs, or record events with other groups: gc shows when collections begin \
+               and end",
     }
 }
 
@@ -33,7 +34,8 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: AT,
             value: Value::Moments { default: &[Moment::End] },
-            about: "when: at the end, at times after the start, once the process has this much in memory (2GiB), or only by 'clrscope heap PID'",
+            about: "when: at the end, at times after the start, once the process has this much in memory (2GiB), or \
+                    only by 'clrscope heap PID'",
         },
         OptionSpec {
             name: COLLECT,

@@ -21,7 +21,8 @@ pub const FRAMES: &str = "frames";
 /// The specification of the instrument `probes`.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: number, failures and times, with percentiles; on request by callers, or each with arguments and results; how often chosen lines are reached",
+    about: "calls of chosen methods: number, failures and times, with percentiles; on request by callers, or each with \
+            arguments and results; how often chosen lines are reached",
     options: &[
         OptionSpec {
             name: EACH,

@@ -13,12 +13,14 @@ pub const FULL: &str = "full";
 /// The specification of the instrument `requests`.
 pub const SPEC: &Spec = &Spec {
     name: "requests",
-    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and percentiles by route and host, and the slowest ones",
+    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and \
+            percentiles by route and host, and the slowest ones",
     options: &[
         OptionSpec {
             name: URLS,
             value: Value::Extra { words: &[FULL] },
-            about: "name outgoing requests, and incoming ones without a route template, by full path and query, which may contain secrets",
+            about: "name outgoing requests, and incoming ones without a route template, by full path and query, which \
+                    may contain secrets",
         },
         OptionSpec {
             name: MAX,

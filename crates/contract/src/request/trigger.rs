@@ -75,7 +75,8 @@ impl FromStr for Trigger {
         let counter = text.strip_prefix("counter:").and_then(counter_above);
         exception.or(counter).filter(Self::names_something).ok_or_else(|| {
             RequestError(format!(
-                "'{text}' is not request>TIME, such as request>2s, exception:TYPE, such as exception:IOException, or counter:NAME>NUMBER, such as counter:cpu-usage>90"
+                "'{text}' is not request>TIME, such as request>2s, exception:TYPE, such as exception:IOException, or \
+                 counter:NAME>NUMBER, such as counter:cpu-usage>90"
             ))
         })
     }

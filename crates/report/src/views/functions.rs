@@ -187,12 +187,14 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     if let Some(row) = rows.clone().filter(|row| row.inlined).min_by_key(|row| row.function.module.framework) {
         let which = if row.function.module.framework { "MyApp" } else { row.function.module() };
         notes.push(format!(
-            "\u{2265}: at least: inlined calls are not counted; run --include '[{which}]*' counts all calls of [{which}]."
+            "\u{2265}: at least: inlined calls are not counted; run --include '[{which}]*' counts all calls of \
+             [{which}]."
         ));
     }
     if let Some(row) = rows.clone().filter(|row| row.tail_recursive).min_by_key(|row| row.function.module.framework) {
         notes.push(format!(
-            "\u{2265}: at least: the compiler may turn recursive tail calls into a loop; run --probe '{}' counts all calls.",
+            "\u{2265}: at least: the compiler may turn recursive tail calls into a loop; run --probe '{}' counts all \
+             calls.",
             row.function.name()
         ));
     }

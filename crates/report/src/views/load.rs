@@ -149,7 +149,8 @@ impl OpenView<'_> {
                 "No knee: requests took hardly longer with more of them in flight. The program can serve a higher load."
             }
             NoKnee::TooFew => {
-                "No knee: finding one takes 20 requests or more at each of two loads at least. Record while the load rises."
+                "No knee: finding one takes 20 requests or more at each of two loads at least. Record while the load \
+                 rises."
             }
         };
         Some(said.to_owned())

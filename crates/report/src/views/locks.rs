@@ -163,7 +163,8 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let percent = without as f64 / waits.max(1) as f64 * 100.0;
     let holders = (percent >= 1.0).then(|| {
         format!(
-            "In {percent:.0} % of the waits for locks the code that held the lock is not known: it ran on a thread that had not waited for it."
+            "In {percent:.0} % of the waits for locks the code that held the lock is not known: it ran on a thread \
+             that had not waited for it."
         )
     });
     let is_sampled = rows.iter().any(|row| row.is_sampled);

@@ -15,7 +15,8 @@ use crate::view::{Answer, View};
 /// The view `memory`.
 pub(super) static VIEW: View = View {
     name: "memory",
-    about: "What the process uses memory for, at the end and at its peak: managed heap by generation, code, stacks, libraries, native",
+    about: "What the process uses memory for, at the end and at its peak: managed heap by generation, code, stacks, \
+            libraries, native",
     takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
@@ -103,7 +104,8 @@ fn note(times: &MemoryTimes<'_>) -> String {
         false => "No collection was recorded by then, so the generations are not known.",
     };
     format!(
-        "In memory at {last}, with the peak at {peak}; the system's own figure for the peak since the process began is {most}. {generations}"
+        "In memory at {last}, with the peak at {peak}; the system's own figure for the peak since the process began is \
+         {most}. {generations}"
     )
 }
 

@@ -84,7 +84,8 @@ impl Answer for OpenView<'_> {
         ]);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("survivor"), what: "types", ..main };
-        let note = "An object counts once for each collection that it survived; 'died' is known for generation 0 only. No collection ran in the background, because the runtime reports survivors of blocking ones only.";
+        let note = "An object counts once for each collection that it survived; 'died' is known for generation 0 only. \
+                    No collection ran in the background, because the runtime reports survivors of blocking ones only.";
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
             Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })

@@ -136,7 +136,8 @@ impl Answer for OpenView<'_> {
             let together = all.first().map_or(1, |lane| lane.pieces.len().div_ceil(STRIP).max(1)) as u64;
             let span = time(piece_ns.saturating_mul(together));
             let note = format!(
-                "Each character is {span} of the run; at full height a thread used one processor (cpu) or was busy (wall) \
+                "Each character is {span} of the run; at full height a thread used one processor (cpu) or was busy \
+                 (wall) \
                  all of that time. Busy threads run, are ready to run, or wait for a lock or the runtime."
             );
             Ok(Tail { left_out: all.len().saturating_sub(limit) as u64, note: (!all.is_empty()).then_some(note) })

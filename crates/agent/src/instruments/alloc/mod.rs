@@ -230,7 +230,8 @@ impl Shared {
                         .to_owned()
                 }
                 AllocationEngine::Randomized => {
-                    "while it takes these, the runtime sends no GCAllocationTick events, not even to the program's own listeners; alloc:exact leaves them alone"
+                    "while it takes these, the runtime sends no GCAllocationTick events, not even to the program's own \
+                     listeners; alloc:exact leaves them alone"
                         .to_owned()
                 }
                 AllocationEngine::Exact | AllocationEngine::Unknown => String::new(),

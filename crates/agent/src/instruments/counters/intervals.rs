@@ -202,7 +202,8 @@ impl Intervals {
         let outcome = self.change(names);
         if let Err(error) = outcome {
             let text = format!(
-                "counters: the program's own listeners to event counters may get values each second, whatever interval they requested ({error})"
+                "counters: the program's own listeners to event counters may get values each second, whatever interval \
+                 they requested ({error})"
             );
             self.writer.note(monotonic_ns(), &text);
         }

@@ -83,7 +83,8 @@ impl Survivors {
         log: &'static EventLog,
         (types, limits): (&Arc<ObjectTypes>, Limits),
     ) -> Self {
-        let text = "gc:survivors: no collection runs in the background, because the runtime reports survivors only of blocking ones";
+        let text = "gc:survivors: no collection runs in the background, because the runtime reports survivors only of \
+                    blocking ones";
         writer.note(monotonic_ns(), text);
         let (info, types) = (info.clone(), Arc::clone(types));
         let (noted, is_collecting) = (Mutex::new(CollectionNotes::new(Vec::new(), limits)), AtomicBool::new(false));

@@ -42,7 +42,8 @@ use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention, WAIT_KEYWORD
 const FRAMES: usize = 64;
 
 /// Remark about a runtime without events for other waits.
-const NO_WAITS: &str = "locks: this runtime raises events for locks only; waits for semaphores, events and tasks appear only as samples, if wall records, too";
+const NO_WAITS: &str = "locks: this runtime raises events for locks only; waits for semaphores, events and tasks \
+                        appear only as samples, if wall records, too";
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Most stacks that are taken in each tenth of a second, unless all are wanted.

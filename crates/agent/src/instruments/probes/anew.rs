@@ -22,7 +22,8 @@ impl Prober {
         }
         let written = self.writers.written_bodies(method.0, &[method.1]).and_then(|mut bodies| bodies.remove(0));
         written.unwrap_or_else(|error| {
-            log(Level::Warn, || format!("probes: a method is recompiled without the positions of its instructions: {error}"));
+            log(Level::Warn, || format!("probes: a method is recompiled without the positions of its instructions: \
+                                         {error}"));
             None
         })
         .map(Arc::new)

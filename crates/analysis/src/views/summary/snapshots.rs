@@ -33,7 +33,8 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
         }));
         if is_wanted_at_end && process.refusal().is_none() && lacks_its_last(process) {
             texts.push(format!(
-                "there is no snapshot of the heap at the end of process {}: it ended abruptly, as by a signal or an unhandled exception",
+                "there is no snapshot of the heap at the end of process {}: it ended abruptly, as by a signal or an \
+                 unhandled exception",
                 process.pid
             ));
         }

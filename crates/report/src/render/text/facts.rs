@@ -386,7 +386,8 @@ fn inlining(calls: &CallsInfo, includes: bool) -> &'static str {
     match (calls.noinline, includes) {
         (true, _) => "disabled: every call is counted",
         (false, true) => {
-            "calls to functions that --include names are never inlined and all counted; other calls are not counted if they were inlined, and their time counts for the caller"
+            "calls to functions that --include names are never inlined and all counted; other calls are not counted if \
+             they were inlined, and their time counts for the caller"
         }
         (false, false) => {
             "as without the profiler: calls to inlined methods are not counted, and their time counts for the caller"

@@ -42,7 +42,8 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
 pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
     let mut text = format!(
-        "not known in {} of {} samples ({}), in methods that resumed after an await; trees show these methods below [unknown awaiter]; --paths physical shows the stacks of the threads",
+        "not known in {} of {} samples ({}), in methods that resumed after an await; trees show these methods below \
+         [unknown awaiter]; --paths physical shows the stacks of the threads",
         share(part),
         count(of.samples),
         of.instrument

@@ -79,7 +79,8 @@ fn sentence(row: &SnapshotRef<'_>) -> String {
             time(*pause_ns)
         ),
         Some(why) => format!(
-            "Snapshot{which}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were written; what they retain, and what holds them, is shown for these only."
+            "Snapshot{which}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were \
+             written; what they retain, and what holds them, is shown for these only."
         ),
     };
     let Missing { chunks, references, roots, objects } = row.missing;
