@@ -204,8 +204,8 @@ mod tests {
             (&format!("{}v", longest[1]), "more than 2048 bytes"),
             ("a=b\nc", "control character"),
             ("a\u{7f}=b", "control character"),
-            ("process.pid=1", "finds itself"),
-            ("clrscope.recording.id=1", "finds itself"),
+            ("process.pid=1", "clrscope sets keys"),
+            ("clrscope.recording.id=1", "clrscope sets keys"),
         ] {
             let why = Label::parse(text).expect_err("no label").0;
             assert!(why.contains(part), "{text:?}: {why}");

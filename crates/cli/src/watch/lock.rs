@@ -96,7 +96,7 @@ mod tests {
         let path = folder.path().join("lock");
         let first = HostLock::take(Some(&path)).expect("it is free");
         let failure = HostLock::take(Some(&path)).expect_err("it is taken");
-        let own = format!("process {} watches already", std::process::id());
+        let own = format!("process {} already watches", std::process::id());
         assert!(failure.code() == EXIT_TAKEN && failure.why().starts_with(&own), "{failure}");
         drop(first);
         HostLock::take(Some(&path)).expect("it is free again");
