@@ -29,7 +29,7 @@ test("cells count what the tool's rows say, and a cell that is chosen leaves its
     "served GET /orders/{id} (3)",
     "made GET bank.example (1)",
   ]);
-  assert.match(await page.innerText("#heat-told"), /^15 requests, 1 failed, 1 under way at the end, with what they took until then\. .* leads to the rows/);
+  assert.match(await page.innerText("#heat-told"), /^15 requests, 1 failed, 1 still running at the end, with their time until then\. .* leads to the rows/);
   for (const [label, expected] of [
     ["all served", [[1, 0], [1, 1], [12, 0], [1, 0]]],
     ["served GET", [[1, 0], [1, 1], [1, 0]]],
@@ -160,7 +160,7 @@ test("a file shows the longest request over time, with words at the pointer", as
   assert.equal(steps[0][0], "Orders::Slow");
   assert.ok(Math.abs(steps[0][1] - strip) < 4, `${steps[0][1]} of ${strip}: its thread worked for it all the time`);
   await page.hover(".step");
-  await page.waitForFunction(() => /^runs on thread \d+ · in Orders::Slow · 0 to 200 ms after its begin/.test(document.querySelector(".told").innerText));
+  await page.waitForFunction(() => /^runs on thread \d+ · in Orders::Slow · 0 to 200 ms after its start/.test(document.querySelector(".told").innerText));
   assert.match(await page.innerText(".sections"), /Orders::Slow/, "the table has the same");
   assert.deepEqual(trouble, []);
   await close();

@@ -85,7 +85,7 @@ test("sums of a file that was cut are those of the recording, whatever is change
     await change(page, name, item);
     isNear(await toldOf(page), expected, `${item}: ${name}`);
     assert.equal(sumOf(await ownOf(page)), expected, `${item}: ${name}`);
-    assert.ok(!/Nobody knows/.test(await page.innerText("#panel")), item);
+    assert.ok(!/is unknown: at most/.test(await page.innerText("#panel")), item);
     await page.click(".chip");
     await until(page, "changes", "");
   }
@@ -106,7 +106,7 @@ test("what nobody can know of a file that was cut is said to be at most so much"
     const own = await ownOf(page);
     assert.equal(sumOf(own), ALL - JOIN);
     assert.equal(own.get(SMALLER), LEAF + ODD);
-    assert.match(await page.innerText("#panel"), /Nobody knows here/);
+    assert.match(await page.innerText("#panel"), /is unknown: at most this much/);
     await page.click(".chip");
     await until(page, "changes", "");
   }
@@ -114,7 +114,7 @@ test("what nobody can know of a file that was cut is said to be at most so much"
   await page.evaluate(() => (location.hash = "#tab=flame&changes=w"));
   await page.waitForSelector(".chip");
   assert.equal(sumOf(await ownOf(page)), ALL);
-  assert.match(await page.innerText("#panel"), /Nobody knows here/);
+  assert.match(await page.innerText("#panel"), /is unknown: at most this much/);
   await page.click(".chip");
   await until(page, "changes", "");
   // The tool's table is of all threads.
@@ -123,7 +123,7 @@ test("what nobody can know of a file that was cut is said to be at most so much"
   await until(page, "threads", thread);
   await change(page, "App.Big::Run", "Focus on function");
   assert.deepEqual([...(await ownOf(page))].sort(), [[SMALLER, LEAF], ["App.Big::Run", BIG]]);
-  assert.match(await page.innerText("#panel"), /Nobody knows here/);
+  assert.match(await page.innerText("#panel"), /is unknown: at most this much/);
   await close();
 });
 

@@ -1,10 +1,10 @@
 //! The function that contains the code at an address, for code that has run.
 //!
-//! The runtime may be asked only about code that has run, or that it has prepared. For precompiled
-//! code it finds the piece at the address, and searches downwards from there for a piece whose
-//! method it has prepared. The runtime returns the method that it finds, even if that is the wrong
-//! one. Where no method further down is prepared, the runtime reads on before the start of its
-//! table until the program crashes (seen on .NET 9 and 10).
+//! The runtime may be queried only about code that has run, or that it has prepared. For
+//! precompiled code it finds the piece at the address, and searches downwards from there for a
+//! piece whose method it has prepared. The runtime returns the method that it finds, even if that
+//! is the wrong one. Where no method further down is prepared, the runtime reads on before the
+//! start of its table until the program crashes (seen on .NET 9 and 10).
 //!
 //! Words on a stack that look like return addresses are often entry points of methods that are
 //! about to be called. The byte before an entry point lies in a gap behind another method, which
@@ -53,13 +53,13 @@ impl RunAddress {
     }
 }
 
-/// Whether a call ends right before an address; `None` where the bytes can't be read.
+/// Whether a call ends right before an address; `None` if the bytes can't be read.
 pub fn is_call_before(address: usize) -> Option<bool> {
     let mut before = [0; LONGEST_CALL];
     copy_if_there(address.checked_sub(before.len())?, &mut before).then(|| follows_call(&before))
 }
 
-/// The function whose code lies at an address, and its version. `None` if the code belongs to no
+/// The function whose code is at an address, and its version. `None` if the code belongs to no
 /// function. Must not be called in signal handlers.
 pub fn function_at(info: &ProfilerInfo, address: RunAddress) -> Option<(FunctionId, ReJitId)> {
     // SAFETY: the code has run, or is prepared.

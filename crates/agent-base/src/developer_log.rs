@@ -43,7 +43,7 @@ impl Level {
     }
 }
 
-/// The level that is wanted; 0 where no log is wanted.
+/// The level that is wanted; 0 if no log is wanted.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
 
@@ -98,7 +98,9 @@ pub fn begin() {
 pub fn begin_with(value: &str) {
     WANTED.store(level_of(value), Ordering::Relaxed);
     if !LEVELS.contains(&value) {
-        log(Level::Warn, || format!("{VARIABLE}={value} is no level: info is meant (known: {})", LEVELS.join(", ")));
+        log(Level::Warn, || {
+            format!("{VARIABLE}={value} is not a level, so info is used (known: {})", LEVELS.join(", "))
+        });
     }
 }
 
@@ -108,7 +110,7 @@ pub fn wants(level: Level) -> bool {
     level as u8 <= WANTED.load(Ordering::Relaxed)
 }
 
-/// Logs the result of `text`, if the level is wanted. May allocate, and waits for a short lock.
+/// Logs the result of `text`, if the level is enabled. May allocate, and waits for a short lock.
 pub fn log(level: Level, text: impl FnOnce() -> String) {
     if !wants(level) {
         return;
@@ -120,8 +122,8 @@ pub fn log(level: Level, text: impl FnOnce() -> String) {
     queue().push(&line);
 }
 
-/// Creates the log file in `folder` where there is none yet, and writes the queued lines. Waits for
-/// the disk. Without such a folder nothing is written.
+/// Creates the log file in `folder` if there is none yet, and writes the queued lines. Waits for
+/// the disk. If the folder does not exist, nothing is written.
 pub fn write_into(folder: &Path) {
     if WANTED.load(Ordering::Relaxed) == 0 {
         return;
@@ -162,8 +164,8 @@ pub fn flush() {
     }
 }
 
-/// Ends the log of an attached agent that detaches. The next agent may be asked for another log, in
-/// another folder. To be called with signals blocked.
+/// Ends the log of an attached agent that detaches. The next agent may write another log, in
+/// another folder. Call it with signals blocked.
 pub fn let_go() {
     flush();
     WANTED.store(0, Ordering::Relaxed);

@@ -13,8 +13,8 @@ use super::developer_log::{Level, log};
 
 macro_rules! odd_callbacks {
     ($($(#[doc = $doc:literal])* $name:ident = $sentence:literal,)*) => {
-        /// A callback that the runtime should not send at this time, or for which the runtime does
-        /// not give the needed explanation.
+        /// A callback that the runtime should not send at this time, or one without the information
+        /// that it needs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum OddCallback {
             $($(#[doc = $doc])* $name,)*

@@ -35,7 +35,7 @@ pub struct FunctionSelection {
     pub counts_calls: bool,
 }
 
-/// A function as the hooks know it.
+/// A function, with what hooks need to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFunction {
     /// Index of the function in the recording.
@@ -94,7 +94,8 @@ impl Functions {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks a function up. A new one is added, and noted in the recording if it is wanted.
+    /// Looks up a function. Adds a new function, and notes it in the recording if the filters
+    /// select it.
     pub fn get(&self, function: FunctionId) -> KnownFunction {
         if let Some(entry) = self.tables().by_id.get(&function) {
             return entry.known;
@@ -306,7 +307,7 @@ impl Functions {
     }
 
     /// Index of a module; 0 if the runtime can't describe it. Notes a new module in the recording.
-    /// To be called only where calls into the runtime are allowed.
+    /// Call only where calls into the runtime are allowed.
     pub fn module_index(&self, id: ModuleId) -> u32 {
         if let Some(found) = self.tables().modules.get(&id) {
             return found.index;
@@ -314,13 +315,15 @@ impl Functions {
         self.names.assembly(&self.info, id).map_or(0, |name| self.module(id, &name).index)
     }
 
-    /// Whether a module belongs to the framework. To be called where the runtime may be asked.
+    /// Whether a module belongs to the framework. Call only where calls into the runtime are
+    /// allowed.
     pub fn is_framework_module(&self, id: ModuleId, path: &str) -> bool {
         self.names.assembly(&self.info, id).is_ok_and(|name| is_framework(path, &name))
     }
 
     /// Whether a method passes the selection filters; the method need not be compiled. A method
-    /// that the runtime can't name does not pass. To be called where the runtime may be asked.
+    /// that the runtime can't name does not pass. Call only where calls into the runtime are
+    /// allowed.
     pub fn passes_method(&self, module: ModuleId, method: Token) -> bool {
         if self.choice.filter.is_empty() {
             return true;
@@ -329,7 +332,7 @@ impl Functions {
     }
 
     /// The index of the unmanaged function that `function` calls, named by the P/Invoke map of
-    /// `function`. Without names there, one index stands for all such functions.
+    /// `function`. Without names there, one index represents all such functions.
     pub fn native(&self, function: Option<FunctionId>) -> u32 {
         let (library, entry) = function.and_then(|f| self.import_of(f)).unwrap_or_default();
         let name = match (library.is_empty(), entry.is_empty()) {
@@ -357,7 +360,7 @@ impl Functions {
         index
     }
 
-    /// Adds a native library, or another place with code, to the recording. Returns its index.
+    /// Adds a native library, or another file with code, to the recording. Returns its index.
     pub fn library(&self, module: model::Module) -> u32 {
         let index = {
             let mut tables = self.tables();
@@ -483,7 +486,7 @@ pub fn is_runtime_helper(name: &FunctionName) -> bool {
 }
 
 /// Full path of an assembly. For an assembly within a single-file program, the runtime gives a name
-/// without a folder. Its path is then where the file would lie next to the program.
+/// without a folder. Its path is then that of a file next to the program.
 pub fn beside_program(path: String) -> String {
     let has_folder = Path::new(&path).parent().is_none_or(|folder| folder != Path::new(""));
     match process::executable().parent() {

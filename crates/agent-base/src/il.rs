@@ -7,7 +7,8 @@ use clr_profiler::{FunctionId, ProfilerInfo, Result, Token};
 /// IL of at most this many bytes without calls counts as trivial (auto-properties, constants).
 const TRIVIAL_BYTES: usize = 16;
 
-/// The body of a function, including its header. To be called where the runtime may be asked.
+/// The body of a function, including its header. Call only where calls into the runtime are
+/// allowed.
 ///
 /// # Errors
 /// The runtime's error, for methods without IL among others.
@@ -63,8 +64,8 @@ pub fn has_blocks(body: &[u8]) -> bool {
     body.first().is_some_and(|flags| flags & LARGE_WITH_SECTIONS == LARGE_WITH_SECTIONS)
 }
 
-/// Whether this offset of a method's code lies in an exception filter, which decides whether a
-/// clause catches an exception. False if the body can't be parsed.
+/// Whether this offset of a method's code is in an exception filter, the code that decides whether
+/// a clause catches an exception. False if the body can't be parsed.
 pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
     let Ok(body) = Body::read(body) else { return false };
     body.clauses().iter().any(|clause| {
@@ -77,7 +78,7 @@ pub fn is_in_filter(body: &[u8], il_offset: u32) -> bool {
 }
 
 /// Whether the innermost catch block around this offset of a method's code belongs to a clause with
-/// a filter. `None` where there is no such block, or the body can't be parsed.
+/// a filter. `None` if there is no such block, or the body can't be parsed.
 pub fn handler_has_filter(body: &[u8], il_offset: u32) -> Option<bool> {
     let body = Body::read(body).ok()?;
     let end = body.instructions().last().map_or(0, |last| last.size() as u32 + last.label().offset().unwrap_or(0));

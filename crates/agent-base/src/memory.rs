@@ -149,7 +149,7 @@ pub struct FixedVec<T: Copy> {
 }
 
 impl<T: Copy> FixedVec<T> {
-    /// An empty list; `None` where the process has no address space left for `capacity` items.
+    /// An empty list; `None` if the process has no address space left for `capacity` items.
     pub fn new(capacity: usize) -> Option<Self> {
         const { assert!(align_of::<T>() <= 4096, "pages are aligned to 4096 bytes") };
         let bytes = capacity.checked_mul(size_of::<T>())?;
@@ -220,7 +220,7 @@ impl<T: Copy> Drop for FixedVec<T> {
 pub struct PublishedState<T: 'static>(AtomicPtr<T>);
 
 impl<T> PublishedState<T> {
-    /// Creates a place where nothing is published yet.
+    /// Creates a cell with nothing published yet.
     pub const fn nothing() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }

@@ -11,7 +11,7 @@ use clrscope_recording::writer::ProcessWriter;
 
 /// Some patterns of one option.
 struct Marks {
-    /// The patterns as the recording names them.
+    /// The patterns, as written in the recording.
     words: Vec<String>,
     seen: Vec<AtomicBool>,
     writer: &'static ProcessWriter,
@@ -91,7 +91,7 @@ impl WatchedFilter {
         Self { filter, include, exclude }
     }
 
-    /// Whether the patterns let a function through.
+    /// Whether the patterns select a function.
     pub fn passes(&self, function: &FunctionName) -> bool {
         self.include.look_at(&self.filter.include, function);
         self.exclude.look_by(Pattern::leaves_out, &self.filter.exclude, function);
@@ -118,7 +118,7 @@ impl WatchedFilter {
 /// that name their assembly choose methods of the framework.
 #[derive(Clone)]
 pub struct ProbePatterns {
-    /// The rules in the order in which they were given. The last one that matches a method decides.
+    /// The rules in their given order. The last one that matches a method decides.
     rules: Vec<ProbeRule>,
     /// The patterns of rules that want methods.
     wanted: Arc<[Pattern]>,
@@ -155,8 +155,8 @@ impl ProbePatterns {
         Self { rules, wanted: wanted.into(), watched, writer }
     }
 
-    /// These patterns and a last rule: methods that match `pattern` are wanted or not, as
-    /// `is_wanted` says.
+    /// These patterns with a rule added at the end: `is_wanted` says whether methods that match
+    /// `pattern` are wanted.
     pub fn and(&self, pattern: &Pattern, is_wanted: bool) -> Self {
         let mut rules = self.rules.clone();
         rules.retain(|rule| rule.pattern != *pattern);
@@ -180,7 +180,7 @@ impl ProbePatterns {
         self.rules.iter().filter(|rule| rule.may_be_about(is_framework)).any(is_about)
     }
 
-    /// The message for a program in which no method matches. To be used once all methods were
+    /// The message for a program in which no method matches. Call it once all methods have been
     /// checked.
     pub fn nothing_chosen(&self) -> String {
         let words: Vec<String> = self.wanted.iter().map(|pattern| format!("'{}'", pattern.as_str())).collect();

@@ -1,4 +1,4 @@
-//! Objects that live as long as a recording, in a process that goes on after it.
+//! Objects that live as long as a recording, in a process that keeps running after it.
 //!
 //! Callbacks, hooks, signal handlers and threads of the agent refer to the parts of a recording
 //! without a lifetime. A program that is started with the agent keeps these parts to its end. A

@@ -39,7 +39,7 @@ impl<T: Default + Send + Sync + 'static> PerThreadPool<T> {
         Ok(lent.made[lent.in_use - 1])
     }
 
-    /// To be called when the recording is over and none of the data is used any more.
+    /// Call it when the recording is over and none of the data is used any more.
     pub fn give_back_all(&self) {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).in_use = 0;
     }

@@ -7,7 +7,7 @@ use clrscope_recording::writer::Answer;
 
 use crate::developer_log::{Level, log};
 
-/// Work that runs on a thread of its own, because the helper thread must not call the runtime.
+/// Work that runs on its own thread, because the helper thread must not call the runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeThread(Arc<Mutex<Option<Answer>>>);
 
@@ -24,7 +24,7 @@ impl RuntimeThread {
         thread
     }
 
-    /// The result of the work; `None` while it goes on.
+    /// The result of the work; `None` until it is done.
     pub fn answer(&self) -> Option<Answer> {
         *self.state()
     }

@@ -37,7 +37,7 @@ impl<T: Default + 'static> ThreadOwnPool<T> {
         self.0.borrow_next().map(ThreadOwn)
     }
 
-    /// To be called when the recording is over and its values are no longer used.
+    /// Call it when the recording is over and its values are no longer used.
     pub fn give_back_all(&self) {
         self.0.give_back_all();
     }

@@ -51,10 +51,10 @@ impl Unloads {
         self.hold(count).map(|_held| question())
     }
 
-    /// Makes unloads wait until the returned guard is dropped, for several questions about things
-    /// that existed after `count` unloads. `None` where they may be gone, or are being unloaded.
+    /// Makes unloads wait until the returned guard is dropped, for several queries about things
+    /// that existed after `count` unloads. `None` if they may be gone, or are being unloaded.
     /// Threads of the program must not call this: the runtime may suspend the caller for a
-    /// collection that the question waits for.
+    /// collection that the query waits for.
     pub fn hold(&self, count: u64) -> Option<UnloadsHeld<'_>> {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = self.count() == count && self.under_way.load(Ordering::Acquire) == 0;
@@ -62,8 +62,8 @@ impl Unloads {
     }
 
     /// Makes each unload of a module that begins from now on wait until [`release`](Self::release),
-    /// at most half a second. To be called in the callback for the end of a full collection, while
-    /// the program is suspended. A module unloads after a collection has found its loader dead
+    /// at most half a second. Call it in the callback for the end of a full collection, while the
+    /// program is suspended. A module unloads after a collection has found its loader dead
     /// (`LoaderAllocator::GCLoaderAllocators` in the runtime's loaderallocator.cpp). So a module
     /// that is alive now can't begin to unload before another full collection has ended, which
     /// comes after this call, and unloads that are already going on are of other modules.
@@ -87,7 +87,7 @@ impl Unloads {
         self.keeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a question about a type or a module. `None` if it may have been unloaded since.
+    /// Queries the runtime about a type or a module. `None` if it may have been unloaded since.
     pub fn ask_of_module<R>(&self, seen: Seen, question: impl FnOnce() -> R) -> Option<R> {
         match seen {
             Seen::After(count) => self.ask(count, question),
@@ -116,23 +116,23 @@ impl Unloads {
         *keeps.unwrap_or_else(PoisonError::into_inner).0 = None;
     }
 
-    /// To be called when a dynamic method is about to be unloaded. Waits for one question at most,
-    /// as a collection may be waiting for this thread.
+    /// Call it when a dynamic method is about to be unloaded. Waits for one question at most, as a
+    /// collection may be waiting for this thread.
     pub fn method_unloads(&self) {
         self.methods.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
     /// Like [`unloads`](Self::unloads), for an unload that takes several steps until
-    /// [`ends`](Self::ends) is called. No questions are asked in the meantime.
+    /// [`ends`](Self::ends) is called. No queries are made in the meantime.
     pub fn begins(&self) {
         self.wait();
         self.under_way.fetch_add(1, Ordering::AcqRel);
         self.unloads();
     }
 
-    /// To be called when the unload that [began](Self::begins) is complete. No more questions are
-    /// asked about things seen before or during it.
+    /// Call it when the unload that [began](Self::begins) is complete. No more queries are made
+    /// about things seen before or during it.
     pub fn ends(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         // An unload that had begun before the agent listened was not counted.
@@ -140,8 +140,8 @@ impl Unloads {
         let _ = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
     }
 
-    /// To be called when an unload is about to begin. Waits for the current question, and prevents
-    /// later questions about things seen before the unload.
+    /// Call it when an unload is about to begin. Waits for the current question, and prevents later
+    /// questions about things seen before the unload.
     pub fn unloads(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         drop(self.asking.lock().unwrap_or_else(PoisonError::into_inner));

@@ -21,13 +21,13 @@ pub fn depth() -> u32 {
     DEPTH.load(Ordering::Relaxed)
 }
 
-/// Sets how many levels deep objects are opened. To be called before any hook.
+/// Sets how many levels deep objects are opened. Call it before any hook.
 pub fn open_objects(depth: u32) {
     DEPTH.store(depth, Ordering::Release);
 }
 
 impl ArgumentRegisters {
-    /// Writes the arguments of a function that was just entered, as far as there is room. Returns
+    /// Writes the arguments of a function that was just entered, until the buffer is full. Returns
     /// the number of bytes.
     ///
     /// # Safety

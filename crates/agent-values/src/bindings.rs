@@ -10,7 +10,7 @@ pub(super) const REFERENCE_TYPES: u32 = 4;
 
 /// The class of a method, and the type arguments of the class and the method.
 pub(super) struct Bindings {
-    /// The class; `None` where it is unknown, or where several classes share the code.
+    /// The class; `None` if it is unknown, or where several classes share the code.
     pub(super) class: Option<ClassId>,
     /// Whether classes with different type arguments share the method's code.
     pub(super) is_class_shared: bool,

@@ -1,6 +1,6 @@
 //! Callbacks that keep the types up to date: about modules, classes and collections. Other
-//! callbacks are used as moments at which the runtime may be asked about addresses that hooks have
-//! seen.
+//! callbacks are used as moments at which the runtime may be queried about addresses that hooks
+//! have seen.
 
 use clr_profiler::callback_args::{DynamicIl, GcReason, Generations};
 use clr_profiler::{AssemblyId, Callbacks, ClassId, FunctionId, ModuleFlags, ModuleId, ProfilerInfo, Result};

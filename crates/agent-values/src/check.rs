@@ -142,8 +142,7 @@ fn registers<'h>(call: &HookedCall<'h>) -> Option<&'h StubRegisters> {
     unsafe { handle.read().as_ref() }
 }
 
-/// Whether the range is at that location; `None` where the location is unknown according to the
-/// plan.
+/// Whether the range is at that location; `None` if the location is unknown according to the plan.
 fn is_at(registers: &StubRegisters, location: ArgumentLocation, bytes: usize, range: &[u8]) -> Option<bool> {
     let start = range.as_ptr().addr();
     let register = |words: &[u64], at: u8| {

@@ -9,21 +9,21 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 /// program.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
-/// To be called when a recording begins, as earlier collections may have gone unseen. A collection
-/// that was in progress when an earlier recording of the process ended is over, or its end will not
-/// be reported.
+/// Call it when a recording begins, as earlier collections may have gone unseen. A collection that
+/// was in progress when an earlier recording of the process ended is over, or its end will not be
+/// reported.
 pub(crate) fn begin_anew() {
     BEGUN.fetch_add(1, Ordering::AcqRel);
     UNDER_WAY.store(0, Ordering::Release);
 }
 
-/// To be called when a collection begins. Every thread that runs managed code is suspended.
+/// Call it when a collection begins. Every thread that runs managed code is suspended.
 pub fn started() {
     UNDER_WAY.fetch_add(1, Ordering::AcqRel);
     BEGUN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// To be called when a collection has ended.
+/// Call it when a collection has ended.
 pub fn finished() {
     let less = |count: u32| Some(count.saturating_sub(1));
     let _ = UNDER_WAY.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);

@@ -2,8 +2,8 @@
 //!
 //! A delegate holds the address of the method's code, or of a stub that leads to the code and holds
 //! the method's identifier. Hooks note the addresses that they see. Later, where the runtime may be
-//! asked, the methods are described in the recording under these addresses. A method is known only
-//! after it was compiled, so an address may have to wait.
+//! queried, the methods are described in the recording under these addresses. A method is known
+//! only after it was compiled, so an address may have to wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,8 +70,8 @@ pub(super) fn no_longer_pending(done: &[usize]) {
     lock().retain(|address| !done.contains(address));
 }
 
-/// To be called when a module is about to be unloaded: other code may take the place of the
-/// module's code and stubs.
+/// Call it when a module is about to be unloaded: other code may take the place of the module's
+/// code and stubs.
 pub(super) fn forget() {
     lock().clear();
     MET.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));

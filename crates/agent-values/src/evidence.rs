@@ -27,7 +27,7 @@ pub struct Evidence {
     refuted: AtomicBool,
 }
 
-/// Number of the bit that stands for the result's location.
+/// Number of the bit for the result's location.
 pub const RESULT: usize = 63;
 
 impl Evidence {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// A value's type, as far as it matters for reading.
+/// What reading a value needs to know of its type.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A `bool`.
@@ -21,10 +21,10 @@ pub enum Kind {
     Pointer,
     /// A string, or null.
     String,
-    /// An object of this class or a derived one, or null. `None` if only the object itself tells
-    /// its class.
+    /// An object of this class or a derived one, or null. `None` if the class is known only from
+    /// the object.
     Reference(Option<&'static Class>),
-    /// A value type, whose fields lie in place.
+    /// A value type, stored inline.
     Struct(&'static Class),
     /// An argument or result that must not be read, because its name matches a pattern for secrets.
     /// Such a field keeps its own kind, which determines how the value around it is passed
@@ -49,14 +49,14 @@ impl Kind {
     }
 }
 
-/// A class as hooks know it. Made once, never freed.
+/// A class, with what hooks need to know of it. Created once, never freed.
 #[derive(Debug)]
 pub struct Class {
     /// Number of the class in the recording, from 1.
     pub index: u32,
     /// The first word of the class's objects; 0 for a class that is only named in signatures.
     pub id: usize,
-    /// Memory layout of the class. Set later than the class itself, because classes have fields of
+    /// Memory layout of the class. Set after the class is created, because classes have fields of
     /// their own class.
     pub shape: OnceLock<Shape>,
 }

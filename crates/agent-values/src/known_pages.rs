@@ -33,7 +33,7 @@ const FOR_GOOD: u64 = 1;
 const REGION: usize = 32 << 20;
 /// Beginning of the thread names of the server collector, as in .NET 8 to 10.
 const SERVER_THREADS: &str = ".NET Server GC";
-/// Largest size of an image.
+/// Maximum size of an image.
 const IMAGE: usize = 1 << 30;
 
 static KNOWN: KnownPages = KnownPages::new();

@@ -43,8 +43,8 @@ impl At {
         Self { address: address.expose_provenance(), ground }
     }
 
-    /// An address anywhere. It is on held ground if at least `bytes` bytes from there lie on the
-    /// calling thread's stack, and on unknown ground otherwise.
+    /// Any address. Its ground is held if at least `bytes` bytes from there are on the calling
+    /// thread's stack, and otherwise unknown.
     pub fn somewhere(address: usize, bytes: usize) -> Self {
         let ground = if is_on_stack(address, bytes) { Ground::Held } else { Ground::Unknown };
         Self { address, ground }
@@ -186,7 +186,7 @@ pub(crate) fn is_on_stack(address: usize, bytes: usize) -> bool {
     address >= here && address.checked_add(bytes).is_some_and(|end| end <= stack_end())
 }
 
-/// End of the calling thread's stack; 0 where that is not known.
+/// End of the calling thread's stack; 0 if that is not known.
 fn stack_end() -> usize {
     thread_local! {
         static END: Cell<usize> = const { Cell::new(0) };

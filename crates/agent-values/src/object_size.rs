@@ -23,14 +23,14 @@ static IS_OTHERWISE: AtomicBool = AtomicBool::new(false);
 pub struct SizeRule {
     /// Bytes of an object without its elements.
     base: u32,
-    /// Bytes of an element; 0 where there are none.
+    /// Bytes of an element; 0 if there are none.
     element: u32,
 }
 
 impl SizeRule {
     /// Returns the rule for the class of an object, and the object's size. The rule is checked
-    /// against the size that the runtime gives. To be called in the callback that received the
-    /// object and its class.
+    /// against the size that the runtime gives. Call it in the callback that received the object
+    /// and its class.
     pub fn for_object(info: &ProfilerInfo, object: ObjectId<'_>, class: ClassId) -> (Self, u64) {
         let asked = asked(info, object);
         let rule =
@@ -55,8 +55,7 @@ impl SizeRule {
         Self { base, element: if flags & HAS_ELEMENTS != 0 { flags & 0xFFFF } else { 0 } }
     }
 
-    /// Bytes that an object takes on the heap. To be called in the callback that received the
-    /// object.
+    /// Bytes that an object takes on the heap. Call it in the callback that received the object.
     #[inline]
     pub fn size(self, info: &ProfilerInfo, object: ObjectId<'_>) -> u64 {
         self.bytes(info, object).next_multiple_of(GRAIN)

@@ -25,8 +25,8 @@ struct Parameters<'m> {
     of_method: Vec<u32>,
 }
 
-/// Types of a method's parameters and result whose values alone do not tell their type; the type of
-/// `this` comes first.
+/// Types of a method's parameters and result that do not follow from the values; the type of `this`
+/// comes first.
 pub fn open_types(metadata: &MetadataImport, method: Token) -> Vec<Type> {
     let Ok(about) = metadata.method(method) else { return Vec::new() };
     let Ok(signature) = signature::method(&about.signature) else { return Vec::new() };

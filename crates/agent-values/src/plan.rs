@@ -63,7 +63,7 @@ pub enum ResultPlan {
     At(ArgumentLocation, Kind),
     /// In memory; `rax` holds the address.
     Memory(Kind),
-    /// This many bytes behind the address that `this` had at enter.
+    /// This many bytes after the address of `this` at enter.
     Behind(u32, Kind),
     /// The result must never be read.
     Redacted,

@@ -17,7 +17,7 @@ struct Page([AtomicPtr<PlannedFunction>; PAGE]);
 /// A function with a plan. Made once, never freed.
 struct PlannedFunction {
     plan: Plan,
-    /// The pattern that names the function and its overloads; empty where no pattern chose it.
+    /// The pattern that names the function and its overloads; empty if no pattern chose it.
     pattern: String,
     samples: AtomicU64,
 }

@@ -18,8 +18,8 @@ use super::plan::{Argument, ArgumentLocation, Passing, Plan, PlannedCode, Result
 use super::read::Writer;
 use super::types::Types;
 
-/// Most addresses that are passed when a call begins. They are those of the first parameters,
-/// including `this`.
+/// Maximum number of addresses passed when a call begins: for the first parameters, including
+/// `this`.
 pub const MOST_PARAMETERS: usize = 16;
 /// Most addresses that are passed when a call ends, not counting the address of the result.
 pub const MOST_AGAIN: usize = 8;
@@ -125,7 +125,7 @@ pub fn prepare(types: &Types, id: FunctionId, number: u32) -> Option<Plan> {
     make(types, id, PlannedCode::Probed(number))
 }
 
-/// The addresses that a call has passed, and the way in which the method passes them.
+/// The addresses that a call has passed, and how the method passes them.
 pub struct HandedOver<'h> {
     /// How the method's code passes them.
     pub handing: &'h Handing,
@@ -135,7 +135,7 @@ pub struct HandedOver<'h> {
 }
 
 impl HandedOver<'_> {
-    /// Writes the arguments of a call that begins, as far as there is room. Returns the number of
+    /// Writes the arguments of a call that begins, until the buffer is full. Returns the number of
     /// bytes.
     ///
     /// # Safety

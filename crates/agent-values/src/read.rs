@@ -20,8 +20,8 @@ const NESTED: u32 = 4;
 /// Alignment of objects.
 const ALIGNED: usize = 8;
 
-/// Writes values one after another into a buffer of fixed size. Values that do not fit are left
-/// out, and a mark at the end of the buffer says so.
+/// Writes values one after another into a buffer of fixed size. Leaves out values that do not fit,
+/// and marks that at the end of the buffer.
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     used: usize,
@@ -41,8 +41,8 @@ impl<'b> Writer<'b> {
         Self { buffer, used: 0, full: false, types_only, tasks: 0, memory: MemoryReader::new() }
     }
 
-    /// Whether it is certain that the value at a place of a plan is of the plan's kind. Checks the
-    /// value itself if nothing else proves that.
+    /// Whether the value at a location of a plan is certainly of the plan's kind. Checks the value
+    /// itself if nothing else proves that.
     pub fn proves(&mut self, evidence: &Evidence, place: usize, kind: Kind, at: At) -> bool {
         if !evidence.holds(place) && judge(&mut self.memory, kind, at) == Verdict::Right {
             evidence.found(place);
@@ -239,7 +239,7 @@ impl<'b> Writer<'b> {
         self.object(seen, object, depth);
     }
 
-    /// Writes an object that stands for a type; the class is found through the object's handle.
+    /// Writes an object that represents a type; the class is found through the object's handle.
     fn type_of(&mut self, seen: ReadClass, object: At, handle: u32) {
         if self.types_only {
             return self.of_class(seen.index);
@@ -515,7 +515,7 @@ struct ReadClass {
 }
 
 impl ReadClass {
-    /// Bytes of the object; 0 where only a base class is known.
+    /// Bytes of the object; 0 if only a base class is known.
     fn bytes(self) -> u32 {
         if self.index == self.class.index { self.class.object_bytes() } else { 0 }
     }

@@ -27,7 +27,8 @@ impl ReportUnread {
             writer.remark(
                 monotonic_ns(),
                 RemarkKind::Note,
-                "the system refuses process_vm_readv (a filter of system calls, as containers have them): objects and spans among values are shown as ?, and the calls are counted",
+                "the system refuses process_vm_readv (a filter of system calls, as containers have them): objects and \
+                 spans among values are shown as ?, but calls are counted",
             );
         }
         Self { writer, named: HashSet::new() }

@@ -42,7 +42,7 @@ fn allowed_as_notification_only(running: &Running, events: Events) -> Events {
         None => "the agent left the runtime's main slot to other profilers".to_owned(),
     });
     OF_MAIN_PROFILER.iter().filter(|(event, _)| events.contains(*event)).fold(events, |events, (event, what)| {
-        note(&format!("the runtime reports {what} to the main profiler alone"));
+        note(&format!("the runtime reports {what} only to the main profiler"));
         events - *event
     })
 }

@@ -91,7 +91,7 @@ impl Running {
         self.profiler_detach_succeeded();
     }
 
-    /// To be called when the runtime has refused the setup of an attached agent, so that the agent
+    /// Call it when the runtime has refused the setup of an attached agent, so that the agent
     /// leaves at once.
     pub(crate) fn refused(&self) {
         self.helper.detachment().into_iter().for_each(Detach::was_refused);
@@ -370,7 +370,8 @@ fn start_instruments(
     let instruments: &'static Instruments = keep(Instruments::start(&requested, &context)?);
     if instruments.slow_hooks().is_some() && parts != HookParts::NONE {
         return Err(
-            "flow:args=check compares plans with hooks of the runtime's slow kind, and others can't run beside".into(),
+            "flow:args=check compares plans with the runtime's slow hooks, and no other hooks can run at the same time"
+                .into(),
         );
     }
     writer.instruments(given, &words.join(";"));

@@ -18,11 +18,11 @@ use crate::query::{Query, QueryProblem};
 pub struct CallAllocations {
     /// Bytes that the row allocated itself.
     pub own_bytes: u64,
-    /// Bytes including those of all functions that the row called, recursion counted once.
+    /// Bytes allocated by the function and its callees, recursion counted once.
     pub total_bytes: u64,
     /// Objects that the row allocated itself.
     pub own_objects: u64,
-    /// Objects including those of all functions that the row called, recursion counted once.
+    /// Objects allocated by the function and its callees, recursion counted once.
     pub total_objects: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn select<'a>(
 /// The tree of allocations of some threads, merged by path.
 #[derive(Default)]
 pub(crate) struct AllocationTree {
-    /// The first node stands for the threads themselves; each other node follows its caller.
+    /// The first node represents the threads themselves; each other node follows its caller.
     nodes: Vec<Node>,
 }
 

@@ -1,6 +1,6 @@
-//! The greatest number of things that exist at the same time.
+//! The maximum number of things that exist at the same time.
 
-/// Returns the greatest number of things that exist at the same time. Each change is a time, with 1
+/// Returns the maximum number of things that exist at the same time. Each change is a time, with 1
 /// if a thing begins then or -1 if one ends. Sorts the changes.
 pub(crate) fn most_at_once(changes: &mut [(u64, i64)]) -> u64 {
     // If an end and a begin have the same time, the end comes first.

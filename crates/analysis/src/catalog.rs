@@ -135,12 +135,12 @@ impl<'a> Catalog<'a> {
         self.slot_role(function).slot
     }
 
-    /// Number of functions' slots. The next slot number stands for the thread itself.
+    /// Number of functions' slots. The next slot number represents the thread itself.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// The slot that stands for the thread itself.
+    /// The slot that represents the thread itself.
     pub(crate) fn root(&self) -> Slot {
         self.functions.len() as Slot
     }

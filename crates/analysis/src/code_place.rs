@@ -4,13 +4,13 @@ use clrscope_recording::model::{Process, StackFrame, Stacks, Tier};
 
 use crate::function::FunctionRef;
 
-/// Place of a frame in the code of its method. The frame's source line is found by this place.
+/// Location of a frame in the code of its method, from which its source line is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CodePlace<'a> {
     /// Offset in the method's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// Length in bytes of the IL range that may hold the place. The range begins at the offset. 0
-    /// if the offset is exact, `u16::MAX` if the range extends to the end of the method.
+    /// Length in bytes of the IL range that contains the location. The range begins at the offset.
+    /// 0 if the offset is exact, `u16::MAX` if the range extends to the end of the method.
     pub il_span: u16,
     /// Whether the code was unoptimised, so that the offset is right.
     pub is_unoptimised: bool,

@@ -32,7 +32,7 @@ pub struct CounterPoint {
 }
 
 impl CounterPoint {
-    /// Begin of the interval, in nanoseconds since the start of the run.
+    /// Start of the interval, in nanoseconds since the start of the run.
     #[must_use]
     pub const fn since_ns(&self) -> u64 {
         self.time_ns.saturating_sub(self.interval_ns)
@@ -72,7 +72,7 @@ impl CounterRow<'_> {
         self.points.last().map_or(0.0, |point| point.value)
     }
 
-    /// Mean of the values. Values with a number of measurements are weighted by it.
+    /// Mean of the values, weighted by their numbers of measurements where known.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.points.iter().map(|point| point.value * point.count as f64).sum();
@@ -85,7 +85,7 @@ impl CounterRow<'_> {
         self.points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min)
     }
 
-    /// The greatest value.
+    /// The largest value.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max)
@@ -97,8 +97,8 @@ impl CounterRow<'_> {
         full_counter_name(&self.provider, &self.name, &self.labels)
     }
 
-    /// The labels as pairs of name and value. The runtime's text does not escape commas, so a part
-    /// without `=` is taken as a continuation of the value before it.
+    /// The labels as pairs of name and value. The runtime's text does not escape commas, so a piece
+    /// without `=` continues the value before it.
     #[must_use]
     pub fn label_pairs(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<(String, String)> = Vec::new();

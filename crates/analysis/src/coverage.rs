@@ -78,7 +78,7 @@ struct Identity {
 pub struct MethodCoverage {
     /// Name of the assembly.
     pub module: String,
-    /// Path of the file, as it was passed to the compiler.
+    /// Path of the file, as passed to the compiler.
     pub file: String,
     /// Type that declares the method, in C# syntax.
     pub class: String,
@@ -95,7 +95,7 @@ pub struct MethodCoverage {
 pub struct FileCoverage {
     /// Name of the assembly.
     pub module: String,
-    /// Path of the file, as it was passed to the compiler.
+    /// Path of the file, as passed to the compiler.
     pub file: String,
     /// Lines of the file with code.
     pub lines: BTreeMap<u32, LineCoverage>,
@@ -179,7 +179,7 @@ impl MethodCoverage {
 }
 
 impl Coverage {
-    /// Sums over all methods: a line of a file counts once, even if several methods share it.
+    /// Totals of all methods; a line that several methods share counts once.
     #[must_use]
     pub fn sums(&self) -> CoverageSums {
         let mut sums = CoverageSums::default();
@@ -188,7 +188,7 @@ impl Coverage {
     }
 
     /// The files, by assembly and path. A line that several methods share has the hits and branches
-    /// of all of them.
+    /// of all of these.
     #[must_use]
     pub fn files(&self) -> Vec<FileCoverage> {
         let mut files: Vec<FileCoverage> = Vec::new();

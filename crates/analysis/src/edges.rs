@@ -1,4 +1,4 @@
-//! Sums by edge. An edge is a pair of caller and callee. It stands for all nodes of the callee
+//! Sums by edge. An edge is a pair of caller and callee. It represents all nodes of the callee
 //! directly below nodes of the caller.
 
 use clrscope_recording::model::NodeValues;

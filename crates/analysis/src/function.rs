@@ -49,7 +49,7 @@ pub struct FunctionRef<'a> {
 }
 
 impl<'a> FunctionRef<'a> {
-    /// Refers to `function` of `process`; `None` stands for a function that is not in the
+    /// Refers to `function` of `process`; `None` represents a function that is not in the
     /// recording.
     pub(crate) fn new(process: &'a Process, function: Option<&'a Function>) -> Self {
         let function = function.unwrap_or(&UNKNOWN);
@@ -106,7 +106,7 @@ impl<'a> FunctionRef<'a> {
         self.kind() == FunctionKind::Native && place().is_some_and(|place| place.starts_with("+0x"))
     }
 
-    /// Whether the function stands for all code without symbols in its library.
+    /// Whether the function represents all code without symbols in its library.
     pub(crate) fn is_library(&self) -> bool {
         self.kind() == FunctionKind::Native && self.name() == library_frame(Some(self.module))
     }
@@ -149,7 +149,7 @@ pub(crate) fn library_of(module: Option<&Module>) -> &str {
     module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("(unknown)")
 }
 
-/// Name of the function that stands for all code without symbols in a library.
+/// Name of the function that represents all code without symbols in a library.
 pub(crate) fn library_frame(module: Option<&Module>) -> String {
     match module.map(|module| module.name.as_str()).filter(|name| !name.is_empty()) {
         Some(library) => format!("[{library}]"),

@@ -9,13 +9,13 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::resource::Resource;
 
-/// Short keys, and the attributes that they stand for.
+/// Short keys, and the attributes that they represent.
 const SHORT: [(&str, &str); 4] =
     [("service", "service.name"), ("version", "service.version"), ("host", "host.name"), ("container", "container.id")];
 /// Key of the environment, for which there are two attributes.
 const ENVIRONMENT: &str = "environment";
 
-/// Labels that select processes. A selected process has all of them.
+/// Labels that a selected process must all have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelSelection {
     text: String,
@@ -42,11 +42,11 @@ impl fmt::Display for LabelSelection {
 
 impl LabelSelection {
     /// Parses `KEY=VALUE[,KEY=VALUE]`. A key is the key of an attribute, or `service`, `version`,
-    /// `environment`, `host` or `container`. In values, `*` stands for any text and `?` for any
+    /// `environment`, `host` or `container`. In values, `*` represents any text and `?` for any
     /// character.
     ///
     /// # Errors
-    /// The reason why the text is no selection.
+    /// The reason why the text is not a selection.
     pub fn parse(text: &str) -> Result<Self, SelectionError> {
         let mut wanted: Vec<(String, Glob)> = Vec::new();
         for pair in text.split(',') {

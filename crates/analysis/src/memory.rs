@@ -14,12 +14,12 @@ use crate::select;
 pub enum MemoryPart {
     /// All resident memory.
     Resident,
-    /// The memory of one place, such as the managed heap.
+    /// The memory of one kind, such as the managed heap.
     Place(MemoryPlace),
     /// A generation of the managed heap: 0, 1, 2, 3 for large objects, 4 for pinned ones.
     Generation(u64),
-    /// Memory of the managed heap that belonged to no generation after the last collection: newer
-    /// objects, and room reserved for them.
+    /// Memory of the managed heap outside of the generations after the last collection: newer
+    /// objects, and space reserved for them.
     Newer,
 }
 
@@ -57,7 +57,7 @@ pub struct MemoryRow<'a> {
     pub process: &'a Process,
     /// The part of the memory.
     pub part: MemoryPart,
-    /// The file that the row is limited to; empty if the row covers the whole part.
+    /// The file that this row covers; empty if it covers all files.
     pub file: String,
     /// Resident bytes at the last measurement; `None` if the operating system does not report them
     /// for the part.
@@ -97,7 +97,7 @@ pub struct MemoryTimes<'a> {
 /// The memory of the processes of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryView<'a> {
-    /// The parts, grouped by process, each after the part that contains it.
+    /// The rows, grouped by process, each after the row that contains it.
     pub rows: Vec<MemoryRow<'a>>,
     /// Measurement times of each process.
     pub times: Vec<MemoryTimes<'a>>,

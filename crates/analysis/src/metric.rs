@@ -14,7 +14,8 @@ use clrscope_recording::model::{Clock, EventArena, Process, Sampler, Stacks};
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name on the command line. Depending on [`Source`], keys of rows also end with it.
+    /// The name on the command line. Depending on [`Source`], it is also the end of the keys in
+    /// rows.
     pub name: &'static str,
     /// Title of the metric, such as `wall time`.
     pub title: &'static str,
@@ -103,14 +104,14 @@ pub struct StackEvent {
     pub thread: u32,
     /// Time of the event, in nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the stack in the table; 0 and invalid numbers stand for an unknown stack.
+    /// Number of the stack in the table; 0 and invalid numbers mean an unknown stack.
     pub stack: u32,
     /// Duration in nanoseconds; 0 for an event without duration. If an event has a duration, only
     /// the part within the time range of a query counts.
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
-    /// Number of samples that the event stands for; 0 if it is not a sample.
+    /// Number of samples that the event represents; 0 if it is not a sample.
     pub samples: u64,
     /// [Flags](clrscope_recording::model::Sample::flags) of a sample; 0 if the event is not a
     /// sample.
@@ -212,15 +213,14 @@ impl Metric {
         matches!(self.source, Source::Calls(_))
     }
 
-    /// Whether the values come from samples. Rows then have numbers of samples and bounds of their
-    /// shares.
+    /// Whether the values come from samples. If so, rows have numbers of samples and bounds of
+    /// their shares.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         !self.is_of_calls() && [instrument::CPU, instrument::WALL].contains(&self.instrument)
     }
 
-    /// Whether the values are numbers of samples. The time that these samples stand for is another
-    /// metric.
+    /// Whether the values are numbers of samples, rather than the time that samples represent.
     #[must_use]
     pub fn counts_samples(&self) -> bool {
         self.is_sampled() && self.unit == Unit::Count

@@ -35,7 +35,7 @@ impl Metric {
         METRICS.into_iter().find(|metric| metric.name == name)
     }
 
-    /// Every metric that has its own values, in the views' order of preference. Several metrics may
+    /// Every metric with values of its own, in the views' order of preference. Several metrics may
     /// have the same name if different instruments record them.
     pub fn each() -> impl Iterator<Item = &'static Self> {
         PREFERRED.into_iter()
@@ -116,17 +116,17 @@ impl Metric {
     /// Fails if the query has filters that the metric's values do not support.
     pub(crate) fn check(&self, query: &Query, view: &'static str) -> Result<(), QueryProblem> {
         if !query.types.is_empty() && !self.has_types() {
-            let why = "this metric is not of objects: add --metric bytes or --metric objects";
+            let why = "this metric does not count objects: add --metric bytes or --metric objects";
             return Err(QueryProblem::NotAvailable { option: "--type", view, why });
         }
         match self.source {
             Source::Calls(_) => query.whole_run(view),
             Source::Stacks { .. } if query.raw && self.is_sampled() => {
-                let why = "samples in the profiler's own code are not taken out";
+                let why = "samples in the profiler's own code are not subtracted";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } if query.raw => {
-                let why = "its numbers are counts, and hold nothing of the profiler's";
+                let why = "its numbers are counts, which the profiler's own work does not change";
                 Err(QueryProblem::NotAvailable { option: "--raw", view, why })
             }
             Source::Stacks { .. } => Ok(()),

@@ -11,11 +11,11 @@ use rustc_hash::FxHashMap;
 
 use crate::function::{FunctionRef, library_frame, library_of};
 
-/// Creates functions for the places in native code on call stacks, and makes frames refer to them.
-/// Each symbol becomes one function of its library. In a library without symbols, a function is
-/// named by the offset of its begin, such as `libcoreclr.so+0x1234`. If the begin is not known
-/// either, it is named by the offset of the place. A kernel without symbols becomes one function.
-/// Interrupts of the kernel have no caller.
+/// Creates functions for the native code on call stacks, and makes frames refer to them. Each
+/// symbol becomes one function of its library. In a library without symbols, a function is named by
+/// the offset of its start, such as `libcoreclr.so+0x1234`. If the start is unknown, too, it is
+/// named by the address's own offset. A kernel without symbols becomes one function. Interrupts of
+/// the kernel have no caller.
 pub fn name_native_code(recording: &mut Recording) {
     for process in &mut recording.processes {
         let Process { functions, modules, native_symbols, stacks, .. } = process;
@@ -95,7 +95,7 @@ fn thread_start(modules: &[Module], symbols: &[NativeSymbol], stacks: &Stacks) -
 const SIGNAL: &str = "[signal]";
 const SIGNAL_RETURN: &str = "__restore_rt";
 
-/// Name of the function that stands for all entry points of interrupts in the kernel.
+/// Name of the function that represents all entry points of interrupts in the kernel.
 const INTERRUPTS: &str = "[interrupts]";
 
 /// Whether a function of the kernel is the entry point of an interrupt from a device, another

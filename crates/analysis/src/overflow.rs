@@ -47,9 +47,9 @@ impl fmt::Display for StackOverflow<'_> {
         }
         write!(
             f,
-            " of process {} had used up its stack, {out_of_stack_at} calls deep: hooks take stack, too; more of it helps \
-             (ulimit -s, for other threads than the first DOTNET_DefaultStackSize in hexadecimal), \
-             DOTNET_TieredCompilation=0, or -i events and -i exceptions, which need no hooks",
+            " of process {} used up its stack, {out_of_stack_at} calls deep, and hooks take stack, too. To avoid it: a \
+             larger stack (ulimit -s for the first thread, DOTNET_DefaultStackSize in hexadecimal for others), \
+             DOTNET_TieredCompilation=0, or -i events or -i exceptions, which need no hooks",
             self.process.pid
         )
     }
@@ -78,7 +78,7 @@ mod tests {
         let recording = recording(None, false, 100);
         let said = stack_overflows(&recording)[0].to_string();
         assert!(
-            said.starts_with("thread 3 of process 7 had used up its stack, 100 calls deep: hooks take stack"),
+            said.starts_with("thread 3 of process 7 used up its stack, 100 calls deep, and hooks take stack"),
             "{said}"
         );
     }

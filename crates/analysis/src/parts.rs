@@ -8,13 +8,12 @@ use clrscope_recording::model::{CallTree, LossReason, Part, Process, Recording, 
 use crate::query::{Query, QueryProblem};
 use crate::select::quoted_list;
 
-/// Removes everything from a recording that lies outside the parts with these names. Trees keep the
-/// values that they gained during the parts, and events are kept if they lie in a part. Several
-/// parts of one name count together, and time in several parts counts once. Without names nothing
-/// changes.
+/// Reduces a recording to the parts with these names. Trees keep the values gained during these
+/// parts, and events stay if they are in one of them. Parts with the same name count together, and
+/// time in several parts counts once. Without names nothing changes.
 ///
 /// # Errors
-/// When no process has a part of one of the names.
+/// When no process has a part with one of the names.
 pub fn keep_parts(recording: &mut Recording, names: &[String]) -> Result<(), QueryProblem> {
     if names.is_empty() {
         return Ok(());

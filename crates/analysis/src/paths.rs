@@ -194,7 +194,7 @@ impl StackPaths {
     }
 
     /// Writes the functions of a stack of the events into `path`, the innermost first. Function 0
-    /// stands for an unknown stack, for the missing frames of a truncated stack, and for frames
+    /// represents an unknown stack, for the missing frames of a truncated stack, and for frames
     /// without a function.
     pub(crate) fn path(&self, stack: u32, path: &mut Vec<u32>) {
         let (table, number) = (&self.measured.table, self.measured.number_in_table(stack));

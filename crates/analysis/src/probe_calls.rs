@@ -23,7 +23,7 @@ pub struct ProbeCall<'a> {
     pub module: &'a str,
     /// The thread; `None` if the recording does not contain it.
     pub thread: Option<&'a Thread>,
-    /// Begin of the call, in nanoseconds since the start of the run.
+    /// Start of the call, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Duration of the call, callees included, in nanoseconds; `None` if it had not ended.
     pub duration_ns: Option<u64>,
@@ -74,7 +74,7 @@ impl<'a> ProbeLog<'a> {
     pub fn open(recording: &'a Recording, query: &Query) -> Result<Self, QueryProblem> {
         query.without_metric("probes")?;
         if query.sort.is_some() {
-            let why = "with --each its rows are in order of time";
+            let why = "with --each its rows are ordered by time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "probes", why });
         }
         let selected = select::threads(recording, query)?.into_iter();

@@ -22,7 +22,7 @@ pub struct ProbeWatch {
 pub struct WatchedProbe {
     /// Counts since the recording began.
     pub all: ProbeRow,
-    /// Counts since the last look. Exception: the longest time is that of the whole recording.
+    /// Counts since the last look, except that the longest time covers the whole recording.
     pub gained: ProbeRow,
 }
 

@@ -8,7 +8,7 @@ use clrscope_recording::model::{Process, Recording};
 pub struct Program<'a> {
     /// Path of the managed assembly if `dotnet` runs one, else of the executable.
     pub path: &'a str,
-    /// Arguments of the program, without those of the host.
+    /// Arguments of the program, without the host's arguments.
     pub arguments: &'a [String],
     /// Whether the program belongs to the .NET SDK, such as the build, the compiler server or the
     /// test runner.

@@ -10,8 +10,8 @@ use crate::metric::Metric;
 use crate::request_filter::RequestFilter;
 use crate::waits::TimeState;
 
-/// Selection of a part of a recording, and how a view shows that part. The default is the whole
-/// recording, with compensated times, in the view's own order.
+/// Which part of a recording a view shows, and how. Default: the whole recording, with compensated
+/// times, in the view's own order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only the process with this id.
@@ -60,9 +60,9 @@ pub struct Query {
     pub symbols: Option<PathBuf>,
     /// Only objects whose types match one of these patterns; empty means all.
     pub types: Vec<Glob>,
-    /// Paths of a metric of objects end in the objects' types: each method calls the types of what
-    /// it allocated itself, as functions of the kind `Type`, and has no own
-    /// amount. Only for views and exports of whole paths.
+    /// Ends the paths of an object metric in the objects' types: each method calls the types that
+    /// it allocated, as functions of the kind `Type`, and has no own amount. Only for views and
+    /// exports of whole paths.
     pub type_leaves: bool,
     /// Only requests that pass this filter.
     pub requests: RequestFilter,
@@ -77,8 +77,8 @@ const MOST_PARTS: usize = 20;
 /// Kind of paths: which frame is the caller of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// The caller is the calling method. For a method that was resumed after an `await`, it is the
-    /// method that awaits it.
+    /// The caller is the calling method, or for a method resumed after an `await`, the method that
+    /// awaits it.
     #[default]
     Logical,
     /// The caller is the frame below the method on its thread's stack.
@@ -88,8 +88,8 @@ pub enum PathKind {
 impl PathKind {
     /// All kinds, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
-        ("logical", "the method that awaits it stands as the caller of a method that resumed", Self::Logical),
-        ("physical", "stacks as the threads had them, with schedulers and completions", Self::Physical),
+        ("logical", "the caller of a resumed method is the method that awaits it", Self::Logical),
+        ("physical", "stacks as they were on the threads, with schedulers and completions", Self::Physical),
     ];
 }
 
@@ -97,7 +97,7 @@ impl PathKind {
 /// offset (`libcoreclr.so+0x1234`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NativeCode {
-    /// One frame per library: `[libcoreclr.so]` stands for a chain of its functions that call each
+    /// One frame per library: `[libcoreclr.so]` represents a chain of its functions that call each
     /// other.
     #[default]
     Libraries,
@@ -108,7 +108,7 @@ pub enum NativeCode {
 impl NativeCode {
     /// All choices, each with its name on the command line and a short description.
     pub const ALL: [(&'static str, &'static str, Self); 2] = [
-        ("libraries", "those of a library that call one another are one frame, [libcoreclr.so]", Self::Libraries),
+        ("libraries", "adjacent frames of a library become one, [libcoreclr.so]", Self::Libraries),
         ("places", "each is a function, libcoreclr.so+0x46dc90", Self::Places),
     ];
 
@@ -175,7 +175,7 @@ pub enum Sort {
     Inclusive,
     /// Wall time in calls to other functions.
     Callee,
-    /// Time for which the thread was suspended while the function was on top of the stack.
+    /// Time that the thread was suspended while the function was on top of the stack.
     Suspended,
     /// The profiler's share of the time.
     Profiler,
@@ -281,7 +281,7 @@ pub enum QueryProblem {
         /// The metric.
         metric: &'static Metric,
     },
-    /// The metric comes from different instruments in the recordings that are compared.
+    /// The metric comes from different instruments in the compared recordings.
     MetricOfOthers {
         /// The metric.
         metric: &'static Metric,
@@ -416,7 +416,7 @@ impl fmt::Display for QueryProblem {
             Self::NoFunction { wanted, .. } => write!(f, "no recorded function matches {wanted}"),
             Self::NoModule { wanted, lists, .. } => {
                 let what = if *lists == "coverage" { "line" } else { "function" };
-                write!(f, "no recorded {what} is of an assembly that matches {wanted}")
+                write!(f, "no recorded {what} is in an assembly that matches {wanted}")
             }
         }
     }
@@ -429,24 +429,24 @@ impl Query {
     /// filters that can't be applied to trees that were built while the program ran.
     pub(crate) fn whole_run(&self, view: &'static str) -> Result<(), QueryProblem> {
         if self.just_my_code {
-            let why = "what it shows was chosen when the program ran: give it to 'clrscope run', or record samples";
+            let why = "own code was chosen when the program ran: give the option to 'clrscope run', or record samples";
             return Err(QueryProblem::NotAvailable { option: "--just-my-code", view, why });
         }
         if self.no_inlined {
-            let why = "calls of inlined methods are counted nowhere: only samples have frames of them";
+            let why = "calls of inlined methods are not counted: only samples have frames for them";
             return Err(QueryProblem::NotAvailable { option: "--no-inlined", view, why });
         }
         if self.paths.is_some() {
-            let why = "its trees have the caller of each call";
+            let why = "its trees always have the actual callers";
             return Err(QueryProblem::NotAvailable { option: "--paths", view, why });
         }
-        let why = "its numbers are sums over the whole run";
+        let why = "its numbers are totals of the whole run";
         for (given, option) in [(self.since_ns, "--since"), (self.until_ns, "--until")] {
             if given.is_some() {
                 return Err(QueryProblem::NotAvailable { option, view, why });
             }
         }
-        self.all_requests(view, "its numbers are sums over all requests")
+        self.all_requests(view, "its numbers are totals of all requests")
     }
 
     /// Fails if the query filters requests. For views whose data is not attributed to requests.
@@ -470,7 +470,7 @@ impl Query {
             Sort::Inclusive => Ok(Sort::Total),
             Sort::Own | Sort::Total | Sort::Recursion | Sort::Name | Sort::Module => Ok(asked),
             _ => {
-                let why = "rows of this metric are ordered by self, total, recursion, name or module";
+                let why = "rows of this metric can be ordered by self, total, recursion, name or module";
                 Err(QueryProblem::NotAvailable { option: "this --sort", view, why })
             }
         }
@@ -478,7 +478,7 @@ impl Query {
 
     /// Fails if the query has a metric. For views whose rows have none.
     pub(crate) fn without_metric(&self, view: &'static str) -> Result<(), QueryProblem> {
-        let why = "its rows are not measured by one";
+        let why = "its rows have no metric to choose";
         if self.metric.is_some() {
             return Err(QueryProblem::NotAvailable { option: "--metric", view, why });
         }
@@ -528,7 +528,7 @@ impl Query {
         self.since_ns.is_none_or(|since| last_ns >= since) && self.until_ns.is_none_or(|until| first_ns <= until)
     }
 
-    /// Whether events on `thread` are wanted; `None` stands for an unknown thread.
+    /// Whether events on `thread` are wanted; `None` represents an unknown thread.
     pub(crate) fn wants_thread_if_known(&self, thread: Option<&Thread>) -> bool {
         thread.map_or(self.threads.is_empty(), |thread| self.wants_thread(thread))
     }

@@ -7,8 +7,7 @@ use clrscope_recording::model::{Process, Recording};
 
 use crate::programs::Program;
 
-/// Keys of the attributes that are known without labels, in the order in which the attributes are
-/// written.
+/// Keys of the attributes known without labels, in output order.
 pub const RESOURCE_KEYS: [&str; 11] = [
     SERVICE_NAME,
     SERVICE_VERSION,
@@ -102,8 +101,7 @@ impl<'a> Resource<'a> {
         all
     }
 
-    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in the order in which
-    /// they were given.
+    /// Attributes in the order of [`RESOURCE_KEYS`], then the other labels in their given order.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &AttributeValue<'a>)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }

@@ -4,7 +4,7 @@
 //! With millions of deep stacks, most nodes have only one child. Data kept per run instead of per
 //! node takes a tenth of the memory, and a walk goes from branch to branch.
 
-/// Nodes in depth-first preorder, grouped into runs. The first run has one node, which stands for
+/// Nodes in depth-first preorder, grouped into runs. The first run has one node, which represents
 /// the threads themselves.
 #[derive(Default, PartialEq)]
 pub(crate) struct Runs {

@@ -41,7 +41,7 @@ pub struct ThreadStacks<'l, 'a> {
     of: &'l OfProcess<'a>,
     /// The process.
     pub process: &'a Process,
-    /// The thread. For events whose thread is not known, it has the number 0.
+    /// The thread; number 0 for events of unknown threads.
     pub thread: &'a Thread,
     events: &'l [StackEvent],
 }
@@ -55,7 +55,7 @@ pub struct StackMoment<'m, 'a> {
     pub lasted_ns: u64,
     /// Amount that the event adds to the metric.
     pub amount: u64,
-    /// Number of samples that the event stands for; 0 if it is not a sample.
+    /// Number of samples that the event represents; 0 if it is not a sample.
     pub samples: u64,
     /// Number of the stack in its process. Equal numbers mean equal paths.
     pub stack: u32,
@@ -71,8 +71,8 @@ pub struct StackMoment<'m, 'a> {
 
 impl<'a> StackLog<'a> {
     /// Selects the events of the query's metric. If the query has no metric, selects those of the
-    /// first recorded metric with stacks. If the query filters functions or modules, a path begins
-    /// at the outermost function that matches, and stacks without a match are left out.
+    /// first recorded metric with stacks. If the query filters functions or modules, paths begin at
+    /// the outermost function that matches, and stacks without a match are left out.
     ///
     /// # Errors
     /// When the query matches no process or thread, the metric was not recorded, or its values have
@@ -87,7 +87,7 @@ impl<'a> StackLog<'a> {
         metric.check(query, view)?;
         let metric = if query.type_leaves { with_type_leaves(metric) } else { metric };
         let Source::Stacks { read, .. } = metric.source else {
-            let why = "calls are counted by path, and their times are not kept; samples have times (-i cpu)";
+            let why = "calls are counted by path, without their times; samples have times (-i cpu)";
             return Err(QueryProblem::NotAvailable { option: "that --metric", view, why });
         };
         let of_process = |selected: select::SelectedProcess<'a>| {

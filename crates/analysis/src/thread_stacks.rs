@@ -25,8 +25,8 @@ pub struct ThreadStack<'a> {
     pub waits_for: Option<&'static str>,
     /// The stack.
     pub stack: CallStack<'a>,
-    /// Time range in which all samples of the thread have this stack, in nanoseconds since the
-    /// start of the process's recording.
+    /// Time range of the consecutive samples with this stack, in nanoseconds since the start of the
+    /// process's recording.
     pub still_ns: Range<u64>,
 }
 

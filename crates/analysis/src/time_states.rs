@@ -57,7 +57,7 @@ impl TimeStates {
         Self { waits: (0..).zip(found.stacks).map(reason).collect(), idle }
     }
 
-    /// Returns the state of the time that an event stands for.
+    /// Returns the state of the time that an event represents.
     #[inline]
     pub(crate) fn state_of(&self, event: &Event) -> TimeState {
         let state = Sample::flagged(event.flags).state;

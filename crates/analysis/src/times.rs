@@ -16,7 +16,7 @@ pub struct Times {
     pub exclusive_ns: u64,
     /// Time in calls to other functions.
     pub callee_ns: u64,
-    /// Time for which the runtime suspended the thread while the function was on top of the stack.
+    /// Time that the runtime suspended the thread while the function was on top of the stack.
     pub suspended_ns: u64,
     /// The profiler's estimated share of the own time. Raw reports contain it in `inclusive_ns`,
     /// compensated reports don't.
@@ -122,9 +122,9 @@ pub struct Totals {
     pub functions_ns: u64,
     /// Wall time of threads outside all recorded functions.
     pub outside_ns: u64,
-    /// The part of `functions_ns` in which the runtime compiled methods.
+    /// Part of `functions_ns` during which the runtime compiled methods.
     pub jit_ns: u64,
-    /// The part of `functions_ns` in which threads were suspended.
+    /// Part of `functions_ns` during which threads were suspended.
     pub suspended_ns: u64,
     /// The profiler's total share. Compensated reports have subtracted it, raw reports include it.
     pub profiler_ns: u64,

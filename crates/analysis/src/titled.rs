@@ -10,7 +10,7 @@ macro_rules! titled {
         }
 
         impl $name {
-            /// All values, in the order in which they are shown.
+            /// All values, in display order.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in JSON.

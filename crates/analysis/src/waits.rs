@@ -14,7 +14,7 @@ titled! {
         Sleep "sleep" "sleeping",
         /// Files, sockets, pipes and the terminal.
         Io "io" "waiting for files, sockets",
-        /// Tasks, events, conditions, and the ends of threads and processes.
+        /// Tasks, events, pulses, and the ends of threads and processes.
         Signal "signal" "waiting for tasks, events",
         /// No free processor, unmanaged code, a page fault, or an unknown reason.
         Other "other" "no processor, or unknown",

@@ -29,7 +29,7 @@ fn rows(recording: &Recording) -> Vec<Collection<'_>> {
     collections(recording, &Query::default()).expect("collections")
 }
 
-/// Begin of a suspension, of this reason.
+/// Start of a suspension, of this reason.
 fn suspend(chunk: HandmadeChunk, reason: u64) -> HandmadeChunk {
     let begins = [(Tag::STEP, number(9)), (Tag::REASON_CODE, number(1))];
     chunk

@@ -294,7 +294,7 @@ fn a_cut_snapshot_is_named_and_the_last_complete_one_is_shown() {
     };
     assert_eq!(
         asked(2).to_string(),
-        "snapshot 2 of the heap is not complete: the program or its recording ended meanwhile"
+        "snapshot 2 of the heap is not complete: the program or its recording ended too early"
     );
     assert_eq!(asked(5), QueryProblem::NoSnapshot { wanted: 5, known: vec![1, 2] });
 }

@@ -429,7 +429,8 @@ fn time_in_the_collector_proposes_the_instrument_that_knows_why() {
         findings.into_iter().find(|finding| finding.text.contains("garbage collection"))
     };
     let found = said(20).expect("a finding");
-    let expected = "20.8 % of the CPU time went to garbage collection (run -i alloc shows which code allocates what), \
+    let expected = "20.8 % of the CPU time went to garbage collection (clrscope run -i alloc shows which code \
+                    allocates what), \
                     most of it in calls from App.P::Main";
     assert_eq!(found.text, expected);
     // 25 samples of 120: Wilson's interval.
@@ -454,7 +455,7 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
         findings.into_iter().filter(|one| about_waits(&one.text)).map(|one| (one.text, one.share)).collect()
     };
     let all = Query::default();
-    let waits = "run -i wall shows what its threads waited for";
+    let waits = "clrscope run -i wall shows what its threads waited for";
     assert_eq!(said(2, |_| (), &all), [(format!("the program used 0.10 of 2 processors: {waits}"), 0.95)]);
     assert_eq!(said(1, |_| (), &all), [(format!("the program used 0.10 of one processor: {waits}"), 0.9)]);
     let nothing: [(String, f64); 0] = [];
@@ -473,7 +474,8 @@ fn unused_processors_propose_the_instrument_that_shows_waits() {
         let hash = hash.expect("the function");
         (hash.source, hash.signature) = (SourceKind::Async, "App.P::Hash() (async)".to_owned());
     };
-    let awaits = "App.P::Hash (async) awaits, which keeps no thread, so neither cpu nor wall shows that time: run -i awaits \
+    let awaits = "App.P::Hash (async) spends time in awaits, which hold no thread, so cpu and wall miss it: clrscope \
+                  run -i awaits \
                   shows how long each of its awaits took";
     assert_eq!(said(2, async_code, &all)[1].0, awaits);
 }

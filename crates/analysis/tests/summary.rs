@@ -208,7 +208,7 @@ fn calls_of_constructors_show_exceptions() {
     let row = view.elsewhere.iter().find(|row| row.kind.name() == "exceptions_made").expect("a row");
     let most = row.exceptions.as_ref().map(|most| (most.count, most.place.map(|place| place.name())));
     assert_eq!((row.count, most), (Some(157), Some((150, Some("Parse")))));
-    let text = "157 exceptions were created, 150 of them in calls from Parse: run -i exceptions shows types, \
+    let text = "157 exceptions were created, 150 of them in calls from Parse: clrscope run -i exceptions shows types, \
                 stacks and catchers";
     assert!(sentences(&r, &Query::default()).contains(&(text.to_owned(), 955)));
     let few = with_framework(&throwing.replace("150", "99").replacen("  Parse", "thread 1\n  Parse", 1));

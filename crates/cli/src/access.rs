@@ -76,7 +76,7 @@ impl User {
         self.groups.iter().copied().map(Gid::from_raw).collect()
     }
 
-    /// The home folder that `/etc/passwd` names; empty where it names none.
+    /// The home folder that `/etc/passwd` names; empty if it names none.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }

@@ -59,7 +59,7 @@ pub(crate) fn install_for_ever(agent: &Agent, trust_writable: bool) -> Result<Pa
     let file = install(agent, trust_writable)?;
     let marked = file.parent().map_or(Ok(()), agent_cache::keep);
     marked.map(|()| file.clone()).map_err(|e| {
-        let hint = "set XDG_CACHE_HOME to a folder of yours on a disk with space";
+        let hint = "set XDG_CACHE_HOME to your own folder on a disk with free space";
         Failure::new(format!("cannot keep the agent {}", shown(&file)), reason(&e), hint)
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn install_for_ever(agent: &Agent, trust_writable: bool) -> Result<Pa
 pub(crate) fn install_for_all(agent: &Agent, folder: &Path, trust_writable: bool) -> Result<PathBuf, Failure> {
     let failed = |error: io::Error| {
         let what = format!("cannot put the agent into {}", shown(folder));
-        Failure::new(what, reason(&error), "name a folder that can be written with --install")
+        Failure::new(what, reason(&error), "name a writable folder with --install")
     };
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(failed)?;
     let folder = fs::canonicalize(folder).map_err(failed)?;
@@ -114,7 +114,7 @@ fn install_in_temp(agent: &Agent, check: Check) -> Result<PathBuf, Failure> {
 
 fn install_in(agent: &Agent, root: &Path, check: Check) -> Result<PathBuf, FolderRefusal> {
     if root.as_os_str().as_encoded_bytes().contains(&b'\\') {
-        return Err(unusable(root, "the runtime takes the '\\' in its path for '/'"));
+        return Err(unusable(root, "the runtime reads the '\\' in its path as '/'"));
     }
     let folder = agent_cache::folder_in_use(root, agent.hash).map_err(|e| unusable(root, &reason(&e)))?;
     check(&folder).map_err(FolderRefusal::Unsafe)?;
@@ -133,7 +133,7 @@ fn unusable(folder: &Path, why: &str) -> FolderRefusal {
     FolderRefusal::Unusable(Failure::new(
         format!("cannot put the agent into {}", shown(folder)),
         why,
-        "set XDG_CACHE_HOME to a folder of yours on a disk with space",
+        "set XDG_CACHE_HOME to your own folder on a disk with free space",
     ))
 }
 

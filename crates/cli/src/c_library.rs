@@ -105,7 +105,7 @@ fn reader_of_script(script: &File) -> Option<PathBuf> {
     }
 }
 
-/// The file that a name stands for on `PATH`.
+/// The file that a name represents on `PATH`.
 fn on_path(name: &OsStr) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
@@ -143,9 +143,7 @@ pub(crate) fn said_of_other_places(library: CLibrary) -> Option<String> {
         CLibrary::Gnu => (image(needed()?), "an older one"),
         CLibrary::Musl => ("an image with musl, such as Alpine's".to_owned(), "glibc"),
     };
-    Some(format!(
-        "where the program runs it needs {place}: with {other} a runtime can't load the agent, and says nothing"
-    ))
+    Some(format!("the program must run in {place}: with {other}, a runtime can't load the agent, and says nothing"))
 }
 
 /// Returns the agent for a process.
@@ -179,7 +177,7 @@ pub(crate) fn of_machine() -> CLibrary {
 /// # Errors
 /// When this tool has none.
 pub(crate) fn agent_elsewhere(library: CLibrary) -> Result<&'static Agent, Failure> {
-    chosen(library, || None, "cannot give such programs an agent")
+    chosen(library, || None, "cannot provide an agent for these programs")
 }
 
 /// Returns the agent for a C library, after a check that programs of this machine can load it.

@@ -161,7 +161,7 @@ fn make_free(place: &RecordingPath, force: bool) -> Result<(), Failure> {
     }
     if place.file.metadata().is_ok_and(|there| !there.is_file()) {
         // A pipe or a device is not a recording that may be replaced.
-        return Err(cannot_write(&place.file, "it is no regular file", "choose another name with -o"));
+        return Err(cannot_write(&place.file, "it is not a regular file", "choose another name with -o"));
     }
     let taken = [&place.file, &place.folder].into_iter().find(|path| path.symlink_metadata().is_ok());
     match taken {
@@ -269,7 +269,7 @@ mod tests {
         assert!(made.success());
         for force in [false, true] {
             let failure = begin_at(&path, force, &START).expect_err("must be refused").to_string();
-            assert!(failure.contains("no regular file"), "{failure}");
+            assert!(failure.contains("not a regular file"), "{failure}");
         }
         assert!(path.exists());
     }

@@ -35,7 +35,7 @@ fn unusable(path: &Path, RequestError(why): &RequestError) -> Failure {
 pub(crate) fn cure(path: &Path) -> String {
     match trust::check_with_folders(path) {
         Err(Weakness { path, who: Who::Owner }) => {
-            format!("chown root {}, or give a file of yours or root's", shown(&path))
+            format!("chown root {}, or give a file that belongs to you or root", shown(&path))
         }
         Err(Weakness { path, who: Who::Others }) => format!("chmod go-w {}", shown(&path)),
         Ok(()) => "give a text file with one pattern a line, such as 'MyApp*', that every program can read".to_owned(),

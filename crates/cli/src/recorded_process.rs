@@ -41,7 +41,7 @@ pub(crate) fn process_folder(pid: u32, what: &str) -> Result<PathBuf, Failure> {
     };
     match MappedParts::find(&maps) {
         MappedParts::State(folder) => Ok(seen_from_here(&root, folder)),
-        MappedParts::RemovedState => Err(failed("its recording is over, and was taken away".to_owned(), STARTED)),
+        MappedParts::RemovedState => Err(failed("its recording is over, and was moved away".to_owned(), STARTED)),
         MappedParts::Agent => Err(failed("the agent in it records nothing now".to_owned(), STEPPED_ASIDE)),
         MappedParts::Nothing if maps.is_empty() => Err(failed("it has ended".to_owned(), STARTED)),
         MappedParts::Nothing => Err(failed("it does not run under the agent".to_owned(), STARTED)),
@@ -94,7 +94,8 @@ pub(crate) fn records_into(folder: &Path) -> bool {
 
 const STARTED: &str =
     "attach to it first, with what is to be recorded: 'clrscope attach PID'; or start the program with 'clrscope run'";
-const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; where it was started with 'clrscope run', 'clrscope report' of that recording says why";
+const STEPPED_ASIDE: &str = "attach to it: 'clrscope attach PID'; if it was started with 'clrscope run', 'clrscope \
+                             report' of that recording says why";
 
 /// Parts of the agent that a process has mapped.
 #[derive(Debug, PartialEq, Eq)]

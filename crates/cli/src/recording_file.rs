@@ -268,7 +268,7 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
                 }
                 _ => "leave the option out",
             };
-            Failure::usage(format!("cannot show the view '{view}' like that"), why, hint)
+            Failure::usage(format!("cannot show the view '{view}' with these options"), why, hint)
         }
         QueryProblem::FunctionNeeded { view } => {
             let hint = format!("--view {view} --function 'Namespace.Type::Method'");
@@ -317,13 +317,13 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         }
         QueryProblem::NoPart { .. } => nothing(why, "name one of these with --part"),
         QueryProblem::RequestsNotRecorded => {
-            let hint = "record them beside the rest, such as: clrscope run -i cpu,requests -- PROGRAM";
+            let hint = "record them with the rest, such as: clrscope run -i cpu,requests -- PROGRAM";
             Failure::new("cannot choose by request", why, hint)
         }
         QueryProblem::NoRequest { .. } => nothing(why, "'clrscope report REC --view requests' lists the requests"),
         QueryProblem::NoSnapshot { .. } => nothing(why, "choose one of these with --snapshot"),
         QueryProblem::SnapshotCut { .. } => {
-            nothing(why, "choose another with --snapshot, or take one again: clrscope heap PID")
+            nothing(why, "choose another with --snapshot, or take a new one: clrscope heap PID")
         }
         QueryProblem::NoFunction { nearest, .. } => {
             nothing(why, &with_nearest(nearest, "'clrscope report REC --view functions' lists the functions"))

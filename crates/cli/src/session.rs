@@ -187,7 +187,7 @@ fn move_log(from: &Path, to: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let log = fs::File::from(rustix::fs::open(from, flags, rustix::fs::Mode::empty())?);
     if !log.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     io::copy(&mut log.take(MOST_LOGGED), &mut fs::File::create_new(to)?)?;
     fs::remove_file(from)

@@ -82,7 +82,7 @@ pub(crate) fn print_summary(path: &Path, limited: bool, quiet: bool) {
     }
     let mut next = shell_word(&path.to_string_lossy());
     if let Some(own) = own {
-        say(&format!("clrscope: these functions are of {}; tools of the SDK were recorded, too", quoted(&own)));
+        say(&format!("clrscope: these functions belong to {}; tools of the SDK were recorded, too", quoted(&own)));
         next.push_str(&format!(" --process {}", shell_word(&own)));
     }
     if let Some(view) = first_view(recording.run.filled.instruments()) {

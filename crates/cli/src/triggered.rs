@@ -31,7 +31,7 @@ pub(crate) fn watch_triggers(request: &Request, place: &RecordingPath) -> Option
     let place = place.clone();
     Background::start("triggers", move |end| watch(&place, end))
         .inspect_err(|error| {
-            say(&format!("clrscope: nothing is written out before the end: no thread for it: {error}"))
+            say(&format!("clrscope: nothing is written before the end, as no thread for it could start: {error}"))
         })
         .ok()
 }
@@ -47,8 +47,10 @@ fn watch(place: &RecordingPath, end: &End) {
         match copies {
             ..MOST_COPIES => copies += u32::from(write(place)),
             MOST_COPIES => {
-                let most = "clrscope: it happened again, and no more than";
-                say(&format!("{most} {MOST_COPIES} copies are written; the end of the recording is, as always"));
+                let most = "clrscope: it happened again, but at most";
+                say(&format!(
+                    "{most} {MOST_COPIES} copies are written; the recording itself is written at its end, as always"
+                ));
                 copies += 1;
             }
             _ => {}

@@ -141,7 +141,7 @@ fn marks_that_mean_nothing_are_counted_and_the_others_count() {
         let reasons = [
             "part 'never begun' ended, and has not begun",
             "the name '' of a part: it is empty",
-            "the first field of an event 'Start' is no text: a mark has a name",
+            "the first field of an event 'Start' is not a text: a mark needs a name",
         ];
         let on = format!("on {}", runtime.version);
         assert_eq!(ignored(&report), (8, reasons.to_vec()), "{on}");

@@ -314,7 +314,7 @@ fn module_filter_of_coverage() {
                 }
             }
             let refused = place.transcript(&format!("report c.clrs {view}--module Nix"));
-            assert!(refused.contains("no recorded line is of an assembly that matches 'Nix'"), "{refused}");
+            assert!(refused.contains("no recorded line is in an assembly that matches 'Nix'"), "{refused}");
             assert!(refused.contains("--view coverage' lists the assemblies"), "{refused}");
         }
     }

@@ -176,7 +176,7 @@ fn containers_and_filtered_system_calls_get_a_hint() {
     let place = TestFolder::new();
     let mut command = doctor(&place);
     command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-    assert_row(&rows(command), "container", "note", "recordings inside vanish with it", "clrscope env --dockerfile");
+    assert_row(&rows(command), "container", "note", "recordings inside it vanish with it", "clrscope env --dockerfile");
 
     let command = wrapped(&["python3", "-c", FILTERED], &doctor(&place));
     let Some(command) = seeing(&command, PERF_LEVEL, "1") else { return };
@@ -230,7 +230,7 @@ fn other_profilers_are_named() {
     command.env("CORECLR_PROFILER_PATH", "/opt/apm.so").env("CORECLR_NOTIFICATION_PROFILERS", "/opt/ear.so={2}");
     command.env("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1");
     let rows = rows(command);
-    let found = "main slot, '/opt/apm.so'; with it can be recorded: events, exceptions, cpu, wall, gc, locks, ";
+    let found = "main slot, '/opt/apm.so'; next to it, clrscope can record: events, exceptions, cpu, wall, gc, locks, ";
     assert_row(&rows, "profilers", "note", found, "unset CORECLR_ENABLE_PROFILING");
     assert_row(&rows, "profilers", "note", "/opt/ear.so={2}", "unset CORECLR_NOTIFICATION_PROFILERS");
 }
@@ -303,5 +303,5 @@ fn a_machine_without_libicu_is_told_how_to_do_without() {
     }
     assert_row(&rows(hidden(&command)), "libicu", "warning", "is missing", "install libicu, or set DOTNET_SYSTEM");
     command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
-    assert_row(&rows(hidden(&command)), "libicu", "ok", "is missing, and", "");
+    assert_row(&rows(hidden(&command)), "libicu", "ok", "is missing, but", "");
 }

@@ -398,7 +398,7 @@ fn what_is_no_data_set_and_what_can_not_be_added_is_refused() {
     fs::write(place.file("papers/thesis.txt"), "years of work").expect("a file");
     for (line, code, why) in [
         ("sample.clrs", 2, "write -o FOLDER"),
-        ("sample.clrs -o papers", 1, "is no data set of clrscope"),
+        ("sample.clrs -o papers", 1, "is not a data set of clrscope"),
         ("sample.clrs -o sample.clrs", 1, "choose another folder"),
         ("sample.clrs -o fleet --force", 2, "nothing in it is overwritten"),
         ("sample.clrs -o fleet --metric calls", 2, "takes no filters"),
@@ -433,5 +433,5 @@ fn what_is_no_data_set_and_what_can_not_be_added_is_refused() {
     fs::write(&stacks[0], "damaged").expect("a file");
     let output = place.run("export sample.clrs --to dataset -o fleet");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("no Parquet file"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("not a Parquet file"), "{said}");
 }

@@ -159,7 +159,7 @@ fn bad_labels_are_refused_in_three_lines() {
         (&["--label", "a=b\tc"], "control character"),
         (&["--label", &long], "more than 2048 bytes"),
         (&["--label", "a=1", "--label", "a=1"], "given twice"),
-        (&["--label", "process.pid=7"], "what clrscope finds itself"),
+        (&["--label", "process.pid=7"], "clrscope sets keys with"),
         (&many, "31 labels"),
     ] {
         for (command, code) in [(&["run"][..], 125), (&["attach"], 2), (&["env"], 2)] {

@@ -112,7 +112,7 @@ fn kinds_of_paths_are_refused_where_there_are_none() {
     let place = TestFolder::new();
     for (line, reason) in [
         ("report a.clrs --paths odd", "logical, physical"),
-        ("report a.clrs --view losses --paths physical", "its rows are not made of call stacks"),
+        ("report a.clrs --view losses --paths physical", "its rows do not come from call stacks"),
         ("export a.clrs --to lcov --paths physical", "it shows no call stacks"),
     ] {
         let refused = place.run(line);

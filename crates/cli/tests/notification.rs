@@ -70,7 +70,7 @@ fn what_needs_the_main_slot_is_refused_before_the_program_starts() {
         error.contains("cannot record while the runtime's main slot is that of '") && error.contains("libtrace.so")
     );
     assert!(why.starts_with("why: calls needs enter and leave hooks"), "{said}");
-    assert!(hint.starts_with("hint: unset CORECLR_ENABLE_PROFILING, or record others of these: "), "{said}");
+    assert!(hint.starts_with("hint: unset CORECLR_ENABLE_PROFILING, or record with some of these: "), "{said}");
     assert!(!place.file("with").exists() && !place.file("c.clrs").exists());
 }
 

@@ -108,7 +108,8 @@ fn only_root_can_try_as_another_user() {
         (output.status.code(), text(&output.stderr).as_str()),
         (
             Some(1),
-            "error: cannot try it as user '4000000001'\nwhy: only root can become another user\nhint: run it with sudo, or as \
+            "error: cannot run the checks as user '4000000001'\nwhy: only root can become another user\nhint: run it \
+             with sudo, or as \
              that user\n"
         )
     );
@@ -123,7 +124,7 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     assert!(docker.contains("the image has no agent there\nhint: --install ."), "{docker}");
     let systemd = said(env(&["--systemd"]));
     assert_eq!(
-        systemd.contains("record nothing without a word\nhint: add --user NAME --install"),
+        systemd.contains("silently record nothing\nhint: if the unit has User=NAME, add --user NAME --install"),
         is_root(),
         "{systemd}"
     );
@@ -138,7 +139,7 @@ fn root_is_told_that_units_and_images_do_not_reach_its_cache() {
     ];
     for words in elsewhere {
         let said = said(env(words));
-        assert!(said.starts_with("clrscope: where the program runs it needs an image with glibc 2."), "{said}");
+        assert!(said.starts_with("clrscope: the program must run in an image with glibc 2."), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }

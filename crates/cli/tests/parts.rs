@@ -272,6 +272,6 @@ fn what_can_t_be_switched_or_selected_is_one_clear_error() {
     };
     assert_eq!(usage("record 1 mark"), "NAME is required");
     assert_eq!(usage("record 1 mark 12"), "numbers name the parts without a name");
-    assert!(usage("report sample.clrs --view losses --part 1").contains("of the whole run"));
-    assert!(usage("report sample.clrs --view flow --follow --part 1").contains("goes on"));
+    assert!(usage("report sample.clrs --view losses --part 1").contains("the whole run"));
+    assert!(usage("report sample.clrs --view flow --follow --part 1").contains("once it has ended"));
 }

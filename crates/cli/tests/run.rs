@@ -157,8 +157,8 @@ fn exit_codes_and_ends(runtime: &Runtime) {
         let document = place.json("report e.clrs --view functions");
         assert_eq!(calls(&document, "Ends.Program::Work"), 1000, "{on}");
         let head = String::from_utf8_lossy(&place.run("report e.clrs --verbose").stdout).into_owned();
-        assert_eq!(head.contains("a stack overflow as it seems"), way[0] == "stackoverflow", "{on}:\n{head}");
-        assert_eq!(head.contains("had used up its stack"), way[0] == "stackoverflow", "{on}:\n{head}");
+        assert_eq!(head.contains("apparently a stack overflow"), way[0] == "stackoverflow", "{on}:\n{head}");
+        assert_eq!(head.contains("used up its stack"), way[0] == "stackoverflow", "{on}:\n{head}");
     }
 }
 
@@ -394,7 +394,7 @@ fn the_demo_prints_its_report_on_stdout_and_keeps_a_recording_when_asked() {
     let output = place.run("demo -o demo.clrs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
-    assert!(report.starts_with("dotnet Demo.dll: ") && report.contains("What stands out"), "{report}");
+    assert!(report.starts_with("'dotnet Demo.dll': ") && report.contains("What stands out"), "{report}");
     assert!(place.file("demo.clrs").is_file());
 }
 
@@ -424,14 +424,14 @@ fn a_recording_stops_at_its_greatest_size_and_says_so() {
     let with = over(&place, runtime, &options, "Paths", &arguments).expect_success();
     assert_eq!(with.stdout_text(), alone.stdout_text());
     let said = with.stderr_text();
-    assert!(said.contains("the recording reached its greatest size (--max-size) and stopped"), "{said}");
+    assert!(said.contains("the recording reached its maximum size (--max-size) and stopped"), "{said}");
     let losses = place.json("report r.clrs --view losses");
     let rows = losses["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["reason"] == "size_limit" && row["count"] == 1), "{losses}");
     let plain = fs::metadata(place.file("r.clrs")).expect("packed").len();
     assert!(plain < 64 << 20, "{plain} bytes");
     let text = place.run("report r.clrs --view losses");
-    assert!(String::from_utf8_lossy(&text.stdout).contains("greatest size (--max-size)"), "{text:?}");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("maximum size (--max-size)"), "{text:?}");
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn methods_that_call_themselves_last_have_at_least_so_many_calls() {
         }
         let said = place.run("report a.clrs --view functions --function *::Loop");
         let said = text(&said.stdout);
-        assert!(said.contains("\u{2265}1,000") && said.contains("calls itself last"), "{said}");
+        assert!(said.contains("\u{2265}1,000") && said.contains("recursive tail calls"), "{said}");
     });
 }
 
@@ -522,7 +522,7 @@ fn inlined_exact_names_methods_and_is_refused_where_it_does_nothing() {
     for (line, reason) in [
         ("run --inlined=exact -i calls -- true", "inlined=exact needs an instrument that records stacks"),
         ("run --inlined=guessed -- true", "'guessed'"),
-        ("attach 1 --inlined=exact", "only where its environment said so at the start"),
+        ("attach 1 --inlined=exact", "only if its environment asked for it at the start"),
     ] {
         let refused = place.run(line);
         let said = text(&refused.stderr);

@@ -143,7 +143,7 @@ fn a_folder_that_cannot_be_written_is_refused() {
     let output = place.clrscope(["env", "-o", "file/a"]).output().expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("/file' is no folder\nhint: ") && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("/file' is not a folder\nhint: ") && output.stdout.is_empty(), "{said}");
     let output = place.clrscope(["env", "-o", "/root/a", "--user", "4000000001"]).output().expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("user '4000000001' can't write to '/"), "{said}");

@@ -312,7 +312,7 @@ fn the_second_watch_is_refused_with_the_first_ones_number() {
     let output = Watch::command(&place, "").output().expect("the tool starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(6), "{said}");
-    assert!(said.contains(&format!("why: process {} watches already", watch.child.id())), "{said}");
+    assert!(said.contains(&format!("why: process {} already watches", watch.child.id())), "{said}");
     // Other programs can have a second watch.
     let line = "watch --only none --lock other -o others --for 100ms";
     assert_eq!(place.run(line).status.code(), Some(0));

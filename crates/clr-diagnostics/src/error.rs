@@ -168,7 +168,7 @@ codes! {
     /// The profiler refused to be loaded.
     CANCEL_ACTIVATION = 0x8013_1375 "the profiler itself refused";
     /// A background collection did not end in time.
-    WAITING_FOR_CONCURRENT_GC = 0x8013_1379 "a collection in the background did not end in time";
+    WAITING_FOR_CONCURRENT_GC = 0x8013_1379 "a background collection did not end in time";
     /// The runtime can't do this now.
     NOT_YET_AVAILABLE = 0x8013_135B "not available yet";
     /// The runtime can't do this at all.

@@ -42,7 +42,7 @@ pub struct Port {
 pub struct AttachProfiler<'a> {
     /// Class id of the profiler in the library.
     pub class: Clsid,
-    /// Path of the library, as the process sees it.
+    /// Path of the library, in the process's view.
     pub library: &'a str,
     /// Bytes for the profiler's `InitializeForAttach`.
     pub client_data: &'a [u8],

@@ -38,7 +38,7 @@ pub enum ProcessEnd {
 
 /// Lists the visible processes that run .NET, ordered by id: processes with a diagnostics socket,
 /// and processes without one that have mapped the runtime's library. A process of another user is
-/// listed if its socket lies in the calling process's folder for temporary files.
+/// listed if its socket is in the calling process's folder for temporary files.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -104,7 +104,7 @@ impl Process {
         self.started
     }
 
-    /// Time for which the process has been running.
+    /// How long the process has been running.
     #[must_use]
     pub fn age(&self) -> Duration {
         let up = fs::read_to_string("/proc/uptime").unwrap_or_default();
@@ -145,7 +145,7 @@ impl Process {
         parse_end(&text)
     }
 
-    /// Whether a signal or a debugger has stopped the process: then it does not answer.
+    /// Whether a signal or a debugger has stopped the process, so that it does not answer.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         stat(self.pid).is_some_and(|(state, _)| "Tt".contains(state))
@@ -186,7 +186,7 @@ impl Process {
         Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
     }
 
-    /// The files that the process has mapped, as paths inside the process, each once.
+    /// The files that the process has mapped, as paths inside the process, without duplicates.
     ///
     /// # Errors
     /// [`Error::NotPermitted`] and [`Error::NoProcess`].
@@ -280,8 +280,7 @@ impl Process {
         Ok(self.mapped_files()?.iter().any(|file| file.as_os_str().as_bytes().ends_with(RUNTIME)))
     }
 
-    /// Whether the process runs .NET, as far as the calling process can see. [`processes`] lists
-    /// the processes for which this is true.
+    /// Whether the process visibly runs .NET. [`processes`] lists all such processes.
     #[must_use]
     pub fn is_dotnet(&self) -> bool {
         match self.port() {

@@ -8,7 +8,7 @@ use crate::{Error, Flow, Label, Opcode, Operand, Result};
 pub(crate) struct Piece {
     pub(crate) opcode: Opcode,
     pub(crate) operand: Operand,
-    /// Numbers of values that the instruction pops and pushes; `None` if the opcode table has them.
+    /// Numbers of values popped and pushed; `None` if the opcode table has them.
     call: Option<(u16, u16)>,
     /// Which local variable the operand refers to.
     local: LocalOperand,

@@ -88,7 +88,7 @@ impl Edits {
     }
 
     /// Runs code before each return of a method that has code [at exits](Self::at_exits) or [at
-    /// failures](Self::at_failures). The result has been stored at the location given by
+    /// failures](Self::at_failures). The result is then at the location given by
     /// [`set_result`](Self::set_result); [`Code::address_of_result`] accesses it.
     pub fn at_results(&mut self, code: Code) {
         self.wishes.push((Place::Results, code));

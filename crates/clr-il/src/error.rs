@@ -42,7 +42,7 @@ pub enum Error {
         /// Offset of the instruction.
         offset: u32,
     },
-    /// A branch to an offset where no instruction begins.
+    /// A branch to an offset that is not the start of an instruction.
     Target {
         /// Offset of the branch.
         offset: u32,

@@ -37,7 +37,7 @@ pub(crate) const MOST_SECTIONS: usize = 16;
 /// Length of a method's body in bytes. `byte` returns the byte at an offset, and `None` past the
 /// end.
 ///
-/// Use it for memory in which the end of a body is unknown: no byte after the body is requested.
+/// Use it if the end of a body in memory is unknown: it requests no byte after the body.
 ///
 /// # Errors
 /// The defect in the body.

@@ -21,7 +21,7 @@ pub type ContextID = usize;
 pub type FunctionID = usize;
 /// The address of an object; valid until the next GC may run.
 pub type ObjectID = usize;
-/// A GC handle, as callbacks pass it.
+/// A GC handle, as passed by callbacks.
 pub type GCHandleID = usize;
 /// Handle that a hook with info gets for its call; valid only inside the hook.
 pub type COR_PRF_ELT_INFO = usize;
@@ -40,7 +40,7 @@ pub type ObjectHandleID = *mut *mut c_void;
 /// A metadata enumeration in progress; null starts one, `CloseEnum` ends it.
 pub type HCORENUM = *mut c_void;
 
-/// Argument of hooks of the third form: the function's id, or the mapper's answer for it.
+/// Argument of the third form of hooks: the function's id, or what the mapper returned for it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union FunctionIDOrClientID {

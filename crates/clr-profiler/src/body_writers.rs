@@ -170,9 +170,9 @@ impl BodyWriters {
     }
 
     /// Returns new bodies for some of a module's methods, made from the module's original code, for
-    /// use in [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). A caller thus sees
-    /// errors of edits before it requests a recompilation. `None` for a method without edits. May
-    /// be called where queries are allowed, from `ModuleAttachedToAssembly` on.
+    /// use in [`get_rejit_parameters`](crate::Callbacks::get_rejit_parameters). This shows errors
+    /// of edits before a recompilation is requested. `None` for a method without edits. May be
+    /// called where queries are allowed, from `ModuleAttachedToAssembly` on.
     ///
     /// # Errors
     /// The runtime's error for the module as a whole; for a single method as for

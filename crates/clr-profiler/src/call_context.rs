@@ -18,8 +18,8 @@ pub(crate) enum CallContext {
     Elsewhere,
     /// In an enter, leave or tail-call hook.
     Hook,
-    /// In a callback that lends objects. They don't move until the callback returns, unless a query
-    /// lets a collection run.
+    /// In a callback with object arguments. The objects don't move until the callback returns,
+    /// unless a query lets a collection run.
     Objects,
     /// In a callback about objects while a collection runs.
     Collection,

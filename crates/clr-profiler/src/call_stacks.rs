@@ -123,8 +123,8 @@ struct Thread<D> {
     lock: OwnerLock,
     stack: RefCell<ShadowStack>,
     data: RefCell<D>,
-    /// Whether the observer is running on this thread. A hook that occurs meanwhile updates the
-    /// stack without notifying the observer.
+    /// Whether the observer is running on this thread. Until then, hooks update the stack without
+    /// notifying the observer.
     observing: Cell<bool>,
 }
 
@@ -228,8 +228,8 @@ impl<O: CallObserver> CallStacks<O> {
     }
 
     /// Visits all threads that have not ended, with number, data and a copy of the stack, outermost
-    /// call first. The threads' hooks wait meanwhile: be short, and don't query the runtime. Must
-    /// not be called in an observer's methods: the call would wait for its own thread.
+    /// call first. The threads' hooks wait for it: be short, and don't query the runtime. Must not
+    /// be called in an observer's methods: the call would wait for its own thread.
     pub fn for_each_thread(&self, mut visit: impl FnMut(usize, &O::Data, Vec<Call>)) {
         let own = self.threads.get(ptr::from_ref);
         self.threads.for_each(|thread| {

@@ -162,7 +162,7 @@ reasons! {
 pub struct RootFlags(pub(crate) u32);
 
 impl RootFlags {
-    /// The bits, as the runtime encodes them.
+    /// The bits, in the runtime's encoding.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
@@ -227,8 +227,8 @@ pub struct MovedRanges<'cb> {
     pub(crate) bytes: &'cb [usize],
 }
 
-/// A range of objects that moved as a block. The addresses are only numbers: memory must not be
-/// read through them.
+/// A range of objects that moved as a block. The addresses are only numbers: don't read memory
+/// through them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MovedRange {
@@ -376,13 +376,13 @@ impl CodegenFlags {
     /// Code is not optimised, as for debugging.
     pub const DISABLE_OPTIMIZATIONS: Self = Self(2);
 
-    /// The bits, as the runtime encodes them.
+    /// The bits, in the runtime's encoding.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
-    /// The flags of these bits, whatever they mean.
+    /// Flags from these bits, including unknown ones.
     #[must_use]
     pub const fn from_raw(bits: u32) -> Self {
         Self(bits)

@@ -66,7 +66,7 @@ impl<T> ClientTable<T> {
         self.len() == 0
     }
 
-    /// All records that exist now, in the order in which they were added.
+    /// All records so far, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &T)> {
         (1..=self.len()).filter_map(|n| ClientId::new(n).and_then(|id| self.get(id).map(|record| (id, record))))
     }

@@ -114,10 +114,10 @@ macro_rules! members {
 members!(ClassId, FunctionId, AssemblyId);
 
 impl ClassId {
-    /// Whether the runtime has begun to unload the module of this class, as far as it notified the
-    /// framework. Tables with classes as keys use this to drop unloaded classes, because the
-    /// runtime does not report the unload of array classes and of each instantiation of a generic
-    /// class. Makes no query to the runtime, so it is safe everywhere.
+    /// Whether the runtime has reported that it unloads the module of this class. Tables with
+    /// classes as keys use this to drop unloaded classes, because the runtime does not report the
+    /// unload of array classes and of each instantiation of a generic class. Makes no query to the
+    /// runtime, so it is safe everywhere.
     #[must_use]
     pub fn is_gone(self) -> bool {
         self.life().is_some_and(|life| life.is_over())

@@ -47,9 +47,9 @@ pub struct CurrentStack {
 }
 
 impl CurrentStack {
-    /// The stack of this thread, from this call upwards. The first call on a thread queries the
-    /// bounds of the stack from the C library, which may allocate. `None` if the C library does not
-    /// know the bounds, or if this code runs on another stack.
+    /// The stack of this thread, from this call upwards. The first call on a thread gets the bounds
+    /// of the stack from the C library, which may allocate. `None` if the C library does not know
+    /// them, or if this code runs on another stack.
     #[inline]
     pub fn here() -> Option<Self> {
         static ENDS: OnceLock<Option<PerThread<(usize, usize)>>> = OnceLock::new();
@@ -60,15 +60,15 @@ impl CurrentStack {
     }
 
     /// The address range of the calling thread's stack. For the first thread of the program this
-    /// includes the range into which the stack may still grow. `None` if the C library does not
-    /// know the range. The C library may allocate.
+    /// includes the range for the stack's growth. `None` if the C library does not know the range.
+    /// The C library may allocate.
     #[must_use]
     pub fn bounds() -> Option<Range<usize>> {
         let all = os::stack_bounds()?;
         Some(all.start..all.end & !7)
     }
 
-    /// The word at `address`. `None` unless `address` is aligned and lies on this stack above the
+    /// The word at `address`. `None` unless `address` is aligned, and on this stack above the
     /// function that called [`here`](Self::here).
     #[inline]
     #[must_use]

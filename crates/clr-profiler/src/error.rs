@@ -42,9 +42,9 @@ impl HResult {
     pub const CONCURRENT_GC_NOT_PROFILABLE: Self = Self(0x8013_1376_u32 as i32);
     /// ReJIT is not enabled; a profiler can enable it during initialization only.
     pub const REJIT_NOT_ENABLED: Self = Self(0x8013_137c_u32 as i32);
-    /// The module supports Edit and Continue, and methods of such modules can't be compiled again.
+    /// The module supports Edit and Continue, so its methods can't be recompiled.
     pub const MODULE_IS_ENC: Self = Self(0x8013_138a_u32 as i32);
-    /// The profiler is being detached, or has been detached.
+    /// The profiler is detaching or detached.
     pub const PROFILER_DETACHING: Self = Self(0x8013_1367_u32 as i32);
     /// The runtime refuses to detach the profiler, because the profiler has or had hooks, changed
     /// IL or requested ReJIT.
@@ -59,8 +59,7 @@ impl HResult {
 
     /// Another suspension of the program is in progress.
     pub const SUSPENSION_IN_PROGRESS: Self = Self(0x8013_1388_u32 as i32);
-    /// The stack can't be walked at the place where its thread is stopped, or while the runtime
-    /// starts.
+    /// The stack can't be walked where its thread is stopped, or while the runtime starts.
     pub const STACK_UNSAFE: Self = Self(0x8013_1360_u32 as i32);
     /// The thread is in native code or is handling an exception, so the walk finds no managed frame
     /// to start from.

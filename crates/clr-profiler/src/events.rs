@@ -142,9 +142,9 @@ impl Events {
     /// [`DISABLE_OPTIMIZATIONS`](Self::DISABLE_OPTIMIZATIONS) (seen on 10.0.12).
     pub const IMMUTABLE: Self = Self { low: 0xeef8_cc00, high: 0x8 };
 
-    /// Flags that can be added only while the profiler initializes. These are
-    /// [`IMMUTABLE`](Self::IMMUTABLE), which can't be removed later either, and [`GC`](Self::GC),
-    /// because concurrent collection is enabled after initialization.
+    /// Flags that can be added only while the profiler initializes: [`IMMUTABLE`](Self::IMMUTABLE),
+    /// which can't be removed later either, and [`GC`](Self::GC), because concurrent collection is
+    /// enabled after initialization.
     pub const ONLY_AT_START: Self = Self::IMMUTABLE.union(Self::GC);
 
     /// Flags that an attached profiler may have.

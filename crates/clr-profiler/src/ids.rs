@@ -27,7 +27,7 @@ macro_rules! ids {
             ///
             /// # Safety
             /// The number must be 0, or the runtime must have handed it out as an identifier of
-            /// this kind, and the named thing must still exist. The runtime uses identifiers as
+            /// this kind, and its object must still exist. The runtime uses identifiers as
             /// addresses of its own structures: a query with a wrong identifier crashes the program
             /// or reads unrelated memory.
             #[inline]
@@ -184,13 +184,13 @@ impl fmt::Debug for ObjectId<'_> {
 pub struct Token(pub(crate) u32);
 
 impl Token {
-    /// The token with this number, as the metadata encodes it.
+    /// The token with this number, in the metadata's encoding.
     #[must_use]
     pub const fn new(raw: u32) -> Self {
         Self(raw)
     }
 
-    /// The number, as the metadata encodes it.
+    /// The number, in the metadata's encoding.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0

@@ -115,22 +115,22 @@ impl OwnThread {
         false
     }
 
-    /// Sleeps for `time`, or until the thread is asked to end. Returns whether the thread may
-    /// continue. Call it on the thread itself.
+    /// Sleeps for `time`, or until the thread should end. Returns whether the thread may continue.
+    /// Call it on the thread itself.
     #[must_use = "the thread must end when this says so"]
     pub fn sleep(&self, time: Duration) -> bool {
         self.stop.sleep(time)
     }
 
-    /// Whether the thread may continue: neither the framework nor the profiler has asked it to end.
+    /// Whether the thread may continue: neither the framework nor the profiler wants it to end.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         !self.stop.is_wanted()
     }
 
     /// Asks the thread to end and waits for its end, for at most `most`. Returns whether the thread
-    /// has ended. Not in hooks, and not where the thread may wait for the caller: while
-    /// [`Suspended`](crate::Suspended) lives, or with a lock that the thread takes. A call on the
+    /// has ended. Not in hooks, and not if the thread may wait for the caller: while
+    /// [`Suspended`](crate::Suspended) exists, or with a lock that the thread takes. A call on the
     /// thread itself does not wait.
     #[expect(clippy::must_use_candidate, reason = "who only wants the thread to end need not look")]
     pub fn stop(&self, most: Duration) -> bool {

@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> PerThread<T> {
         use_value(unsafe { &(*slot).value })
     }
 
-    /// Runs `use_value` with the value of the calling thread, if there is one.
+    /// Runs `use_value` with the value of the calling thread, if any.
     pub fn get<R>(&self, use_value: impl FnOnce(&T) -> R) -> Option<R> {
         // SAFETY: as in `with`.
         let slot = unsafe { libc::pthread_getspecific(self.key) }.cast::<Slot<T>>();

@@ -8,7 +8,7 @@ use crate::{Callbacks, Error, HResult, ProfilerInfo, Result, Setup};
 ///
 /// [`initialize`](Self::initialize) creates the profiler and returns its setup; the runtime then
 /// calls the methods of [`Callbacks`]. So everything that callbacks need (the runtime's information
-/// interface, an open file, shared state) is a plain field that `initialize` sets.
+/// interface, an open file, shared state) is a plain field, set by `initialize`.
 /// [`export_profiler!`](crate::export_profiler) turns the crate into a profiler library. A profiler
 /// made of several parts: see [`callbacks`](crate::callbacks#several-parts-behind-one-profiler).
 ///

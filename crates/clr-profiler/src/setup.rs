@@ -146,11 +146,10 @@ impl Setup {
         self.check_allowed(Events::ALLOWED_FOR_NOTIFICATION, "a notification-only profiler")
     }
 
-    /// Activates a profiler again that the runtime refused to
-    /// [detach](ProfilerInfo::request_detach) and that has had no events since. Checks the setup as
-    /// at an attach, sets its events, and calls
-    /// [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on this
-    /// thread, as a callback. Other callbacks may come as soon as the events are set, so
+    /// Reactivates a profiler that the runtime refused to [detach](ProfilerInfo::request_detach)
+    /// and that has had no events since. Checks the setup as at an attach, sets its events, and
+    /// calls [`profiler_attach_complete`](Callbacks::profiler_attach_complete) of `callbacks` on
+    /// this thread, as a callback. Other callbacks may come as soon as the events are set, so
     /// `callbacks` must be ready to receive them. Call it on an [`OwnThread`](crate::OwnThread).
     ///
     /// # Errors

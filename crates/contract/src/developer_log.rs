@@ -5,7 +5,7 @@
 //! agent of a recording writes its own log. A process to which the agent attaches has its own
 //! environment, so in this case the request contains the level.
 
-/// The variable that enables the log; its value is one of [`LEVELS`].
+/// The environment variable that enables the log; its value is one of [`LEVELS`].
 pub const VARIABLE: &str = "CLRSCOPE_LOG";
 /// The levels, from the least to the most detailed. Each level includes the levels before it.
 pub const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];

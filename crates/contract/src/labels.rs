@@ -12,11 +12,11 @@ pub const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// Key of the service name.
 pub const SERVICE_NAME: &str = "service.name";
 
-/// Greatest length of a key in bytes.
+/// Maximum length of a key in bytes.
 pub const LONGEST_KEY: usize = 255;
-/// Greatest length of a value in bytes.
+/// Maximum length of a value in bytes.
 pub const LONGEST_VALUE: usize = 2048;
-/// Greatest number of labels of a recording. Receivers of profiles accept only a few more labels,
+/// Maximum number of labels of a recording. Receivers of profiles accept only a few more labels,
 /// and they add their own.
 pub const MOST_LABELS: usize = 30;
 
@@ -69,7 +69,7 @@ impl Label {
         let label = Self { key: key.trim().to_owned(), value: value.to_owned() };
         if is_fact(&label.key) {
             let [first, second] = OF_FACTS;
-            return Err(LabelError(format!("keys with {first} and {second} are what clrscope finds itself")));
+            return Err(LabelError(format!("clrscope sets keys with {first} and {second} itself")));
         }
         label.check().map(|()| label)
     }
@@ -97,7 +97,7 @@ impl Label {
 /// When there are too many labels, or two with the same key.
 pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
     if labels.len() > MOST_LABELS {
-        return Err(LabelError(format!("there are {} labels, and at most {MOST_LABELS} are kept", labels.len())));
+        return Err(LabelError(format!("there are {} labels, but at most {MOST_LABELS} are kept", labels.len())));
     }
     for (at, label) in labels.iter().enumerate() {
         if labels[..at].iter().any(|other| other.key == label.key) {
@@ -109,7 +109,7 @@ pub fn check_together(labels: &[Label]) -> Result<(), LabelError> {
 
 /// Reads the value of [`RESOURCE_VARIABLE`] as OpenTelemetry's resource specification defines it:
 /// pairs separated by commas, keys and values percent-encoded, blanks around them ignored. If a key
-/// occurs several times, the last value is valid. Values are kept as they are, even secrets.
+/// occurs several times, the last value is valid. Values are kept unchanged, even secrets.
 ///
 /// # Errors
 /// A sentence about what is wrong. The specification says that the caller must then discard the
@@ -127,10 +127,10 @@ pub fn parse_resource_attributes(text: &str) -> Result<Vec<Label>, LabelError> {
 }
 
 /// The labels of a process: the labels in `given`, then those of the process's environment whose
-/// keys are not in `given`. The service name is the first that exists: a given one, the one in
-/// [`SERVICE_NAME_VARIABLE`], the one in [`RESOURCE_VARIABLE`].
+/// keys are not in `given`. The service name is given, or else comes from
+/// [`SERVICE_NAME_VARIABLE`], or else from [`RESOURCE_VARIABLE`].
 ///
-/// The second value lists, one sentence each, what was left out of the environment.
+/// The second value lists what was ignored in the environment, one sentence each.
 #[must_use]
 pub fn labels_of_process(
     given: &[Label],
@@ -156,7 +156,7 @@ pub fn labels_of_process(
             continue;
         }
         if labels.len() == MOST_LABELS {
-            problems.push(format!("{RESOURCE_VARIABLE}: labels beyond {MOST_LABELS} are left out"));
+            problems.push(format!("{RESOURCE_VARIABLE}: labels after the first {MOST_LABELS} are left out"));
             break;
         }
         labels.push(label);
@@ -204,8 +204,8 @@ mod tests {
             (&format!("{}v", longest[1]), "more than 2048 bytes"),
             ("a=b\nc", "control character"),
             ("a\u{7f}=b", "control character"),
-            ("process.pid=1", "finds itself"),
-            ("clrscope.recording.id=1", "finds itself"),
+            ("process.pid=1", "clrscope sets keys"),
+            ("clrscope.recording.id=1", "clrscope sets keys"),
         ] {
             let why = Label::parse(text).expect_err("no label").0;
             assert!(why.contains(part), "{text:?}: {why}");

@@ -11,7 +11,7 @@
 //! - [`control_socket`] defines the messages from the launcher to a dormant agent in a program.
 //! - [`words`] suggests the known word nearest to a misspelt one.
 
-/// File name of the agent's library, by which recorded programs recognise the agent's code.
+/// File name of the agent's library, which identifies the agent's code in recorded programs.
 pub const AGENT_LIBRARY: &str = "libclrscope_agent.so";
 
 pub mod async_code;

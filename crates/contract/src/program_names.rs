@@ -11,9 +11,8 @@ use crate::request::Glob;
 pub struct ProgramNames(Vec<String>);
 
 impl ProgramNames {
-    /// Names of a process with this executable, command line and working folder. They come only
-    /// from the system's information, not from the process's runtime. Links are resolved as the
-    /// calling process sees them.
+    /// Names of a process with this executable, command line and working folder, from the system
+    /// alone, not from the process's runtime. Links are resolved in the calling process's view.
     #[must_use]
     pub fn new(executable: &Path, command_line: &[String], folder: &Path) -> Self {
         let mut names = Self(Vec::new());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Weakness {
     /// The file or folder.
     pub path: PathBuf,
-    /// The users who could change the path.
+    /// Which users could change it.
     pub who: Who,
 }
 
@@ -19,7 +19,7 @@ pub struct Weakness {
 pub enum Who {
     /// Another user than root owns the file.
     Owner,
-    /// The mode lets other users write.
+    /// Other users, by the file mode.
     Others,
 }
 
@@ -41,10 +41,10 @@ impl fmt::Display for Weakness {
 
 /// Checks one file or folder: it must belong to this user or to root, and no other user may have
 /// write access. A sticky folder such as `/tmp` is accepted: only the owner of a file can replace
-/// it there. A path that can't be examined is accepted; the code that opens it will get the error.
+/// it there. A path that can't be examined is accepted; opening it will report the error.
 ///
 /// # Errors
-/// What other users can do to the file or folder.
+/// How other users can change the file or folder.
 pub fn check(path: &Path) -> Result<(), Weakness> {
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
     let weakness = |who| Err(Weakness { path: path.to_owned(), who });

@@ -24,8 +24,8 @@ pub enum Part {
     Either,
 }
 
-/// Collects the functions whose names are nearest to the wanted one. The caller passes in the
-/// candidates one by one.
+/// Collects the functions whose names are nearest to a wanted name, from candidates passed one by
+/// one.
 #[derive(Debug, Clone)]
 pub struct NearNames {
     /// The wanted name in lower case.
@@ -36,7 +36,7 @@ pub struct NearNames {
 }
 
 impl NearNames {
-    /// Greatest number of names that are kept.
+    /// Maximum number of names that are kept.
     pub const MOST: usize = 3;
     /// Shortest word that is searched for as a part of names: a shorter one occurs in too many
     /// names.

@@ -240,7 +240,8 @@ fn help_says_defaults_bounds_and_needs() {
     };
     assert!(about("flow", "depth=N").ends_with(" (default 1, at most 5, needs args)"));
     assert!(
-        about("flow", "args[=values|types|check]").ends_with("or their types; check records no calls and is for tests")
+        about("flow", "args[=values|types|check]")
+            .ends_with("or only their types; check is for tests and records no calls")
     );
     assert!(about("events", "allocations").ends_with(" (default off, needs objects)"));
     assert!(about("events", "groups=GROUP+GROUP").contains("(default runtime+loads"));
@@ -283,7 +284,7 @@ fn instruments_that_do_not_go_together_are_refused() {
     // `heap` ends the runtime's walk of the heap at its first object, and `events` counted that
     // one.
     assert!(why("heap;events:objects").expect_err("both want the walk").contains("events:objects"));
-    assert!(why("events:groups=gc+heap;heap:at=2s").expect_err("both want the walk").contains("walk of the heap"));
+    assert!(why("events:groups=gc+heap;heap:at=2s").expect_err("both want the walk").contains("heap walk"));
     assert_eq!(why("heap;events:gc"), Ok(2));
     assert_eq!(why("probes;calls;probe=Shop.*"), Ok(2));
     assert!(why("probes").expect_err("no method is named").contains("none is"));

@@ -9,7 +9,7 @@ use clr_metadata::{Assembly, Files, MethodKey, Table};
 
 use crate::options::PlanOptions;
 
-/// Greatest number of assemblies that forward a type in turn.
+/// Maximum number of assemblies that forward a type in turn.
 const MOST_FORWARDS: usize = 8;
 
 /// Facts about a referenced assembly.

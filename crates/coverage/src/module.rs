@@ -37,7 +37,7 @@ impl fmt::Display for NoPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable => f.write_str("its file can't be read"),
-            Self::NotManaged => f.write_str("its file is no assembly"),
+            Self::NotManaged => f.write_str("its file is not an assembly"),
             Self::NoSymbols(obstacle) => obstacle.fmt(f),
             Self::Excluded => f.write_str("an attribute excludes it from coverage"),
         }
@@ -133,8 +133,7 @@ impl Module {
         self.assembly.name()
     }
 
-    /// Whether the assembly holds tests: its entry point is the one that a test framework puts
-    /// there.
+    /// Whether the assembly contains tests: its entry point comes from a test framework.
     #[must_use]
     pub fn is_test_project(&self) -> bool {
         is_test_project(&self.assembly)
@@ -158,8 +157,8 @@ impl Module {
         (1..=self.assembly.count(Table::METHOD_DEF)).map(|row| Table::METHOD_DEF.token(row))
     }
 
-    /// The source method that a method's code belongs to: the method itself, the one around a
-    /// lambda or local function, or the one that a state machine runs.
+    /// The source method of a method's code: the method itself, the method around a lambda or local
+    /// function, or the method of a state machine.
     #[must_use]
     pub fn source(&self, token: u32) -> Source {
         source(&self.assembly, source_row(&self.assembly, &self.pdb, token & 0x00ff_ffff))
@@ -200,8 +199,8 @@ impl Module {
         (!plan.points.is_empty()).then_some(plan)
     }
 
-    /// Counters for a plan that [`plan`](Self::plan) made: where to place them, and how to compute
-    /// the hits of points and branches from them.
+    /// Counters for a plan from [`plan`](Self::plan): where to place them, and how to compute the
+    /// hits of points and branches.
     #[must_use]
     pub fn counters(&self, plan: &MethodPlan) -> CounterPlan {
         let Some(body) = self.body(plan.token & 0x00ff_ffff) else { return CounterPlan::default() };

@@ -2,17 +2,17 @@
 
 use clrscope_recording::model::{PlannedBranch, PlannedPoint};
 
-/// Lines and branches of a method. Its hits are those of the points, in their order, then those of
-/// the branches.
+/// Lines and branches of a method. Hits are listed for the points, in their order, then for the
+/// branches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MethodPlan {
     /// Metadata token.
     pub token: u32,
-    /// Places where a piece of source begins, sorted by offset. A place is counted whenever its
+    /// Positions where a piece of source begins, sorted by offset. A point is counted whenever its
     /// instruction is reached. File numbers index [`Module::documents`](crate::Module::documents).
     pub points: Vec<PlannedPoint>,
-    /// Edges out of conditions, sorted by offset and path. An edge is counted whenever control
-    /// takes it, and not when control reaches the edge's target another way.
+    /// Outgoing edges of conditions, sorted by offset and path. An edge is counted whenever control
+    /// takes it, not when control reaches its target in another way.
     pub branches: Vec<PlannedBranch>,
 }
 

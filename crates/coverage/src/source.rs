@@ -3,7 +3,7 @@
 
 use clr_metadata::{Assembly, Pdb, Table};
 
-/// Greatest nesting depth of state machines, lambdas and local functions.
+/// Largest nesting depth of state machines, lambdas and local functions.
 const DEPTH: usize = 16;
 
 /// The source method of some code.
@@ -11,11 +11,11 @@ const DEPTH: usize = 16;
 pub struct Source {
     /// Metadata token.
     pub token: u32,
-    /// Type that declares the method, as C# writes it: `Shop.Cache<T>.Entry`.
+    /// Type that declares the method, in C# notation: `Shop.Cache<T>.Entry`.
     pub class: String,
-    /// Name, as C# writes it.
+    /// Name in C# notation.
     pub name: String,
-    /// Types of the parameters, as C# writes them: `(int, string)`.
+    /// Types of the parameters, in C# notation: `(int, string)`.
     pub parameters: String,
 }
 

@@ -56,7 +56,7 @@ impl Install {
         self.root.join("dotnet")
     }
 
-    /// The folder of one of the installation's runtimes; `libcoreclr.so` is in it.
+    /// The folder of a runtime of the installation, with its `libcoreclr.so`.
     pub fn runtime_folder(&self, version: &Version) -> PathBuf {
         self.root.join("shared").join(FRAMEWORK).join(version.to_string())
     }
@@ -89,7 +89,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of this process.
+    /// Where this process looks for .NET.
     pub fn of_this_process() -> Self {
         Self {
             dotnet_root: variable("DOTNET_ROOT"),
@@ -100,7 +100,7 @@ impl Places {
         }
     }
 
-    /// Every installation, in the order in which to try them; each folder once.
+    /// Every installation, in the order to try, each folder once.
     pub fn installs(&self) -> Vec<Install> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();

@@ -12,7 +12,7 @@ use clrscope_recording::model::Recording;
 
 use crate::{ExportError, ExportOptions, Exporter};
 
-/// Greatest depth of indentation.
+/// Largest depth of indentation.
 const MOST_INDENTED: u32 = 200;
 
 /// The format `calllog`; its module describes the output.

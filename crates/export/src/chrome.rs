@@ -27,7 +27,7 @@ pub(crate) struct Chrome;
 /// Tracks of a thread, or of a process for tracks that belong to no thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
-    /// Calls, or samples where there are no calls.
+    /// Calls, or samples if there are no calls.
     Thread,
     /// Samples alongside calls.
     Samples,

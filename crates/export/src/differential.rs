@@ -50,8 +50,8 @@ impl DifferentialFlameGraph {
         drawing.title = "clrscope diff".to_owned();
         drawing.subtitle = Some(format!("{}: {}", metric.title, one_line(title)));
         drawing.notes =
-            "Red: more than before, or new. Blue: less, or gone. Grey: no change beyond chance. As wide as the \
-                         larger one of both sides."
+            "Red: more than before, or new. Blue: less, or gone. Grey: no change beyond chance. Frames are as wide as \
+             the larger of both sides."
                 .to_owned();
         drawing.count_name = unit.to_owned();
         drawing.factor = factor;

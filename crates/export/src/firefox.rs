@@ -1,7 +1,7 @@
 //! `firefox`: a profile for the Firefox Profiler (profiler.firefox.com), in its processed format.
 //!
 //! Each thread has its samples with their times. The category of a frame is its kind of code.
-//! Recorded exceptions and collections are markers. A `wall` sample that stands for a period of an
+//! Recorded exceptions and collections are markers. A `wall` sample that represents a period of an
 //! unchanged thread becomes two samples: one at the start of the period with all the weight, and
 //! one at its end.
 

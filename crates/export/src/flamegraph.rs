@@ -59,7 +59,7 @@ impl Exporter for FlameGraph {
         let mut drawing = Options::default();
         drawing.title = "clrscope".to_owned();
         drawing.subtitle = Some(subtitle(recording, metric));
-        drawing.notes = "The wider a frame, the more of the total it and what it called have.".to_owned();
+        drawing.notes = "The width of a frame is its share of the total, callees included.".to_owned();
         drawing.count_name = unit.to_owned();
         drawing.factor = factor;
         drawing.name_type = "Function:".to_owned();

@@ -15,7 +15,7 @@ pub(crate) struct Frame {
     pub(crate) module: Rc<str>,
 }
 
-/// Frames, each once.
+/// Frames, without duplicates.
 #[derive(Default)]
 pub(crate) struct Frames {
     all: Vec<Frame>,

@@ -116,7 +116,7 @@ fn node(object: u32) -> u64 {
     (u64::from(object) + 1) * NODE_FIELDS
 }
 
-/// Strings, each once. Types have the first numbers.
+/// Strings, without duplicates. Types have the first numbers.
 struct Strings {
     all: Vec<String>,
     numbers: HashMap<String, u64>,

@@ -62,8 +62,8 @@ pub struct ExportOptions {
     /// [`Exporter::takes_min_share`]. `None` for the format's own default: 0, except for `dot` and
     /// `flamegraph`.
     pub min_share: Option<f64>,
-    /// Number of the snapshot of the heap; `None` for the last complete one. If it is given, the
-    /// stacks are those of the heap.
+    /// Number of the heap snapshot; `None` for the last complete one. If set, the stacks come from
+    /// the heap.
     pub snapshot: Option<u32>,
 }
 
@@ -152,7 +152,7 @@ static TAKE_MIN_SHARE: LazyLock<String> = LazyLock::new(|| {
     format!("it leaves nothing out for its size; others do: {}", formats_that(|format| format.takes_min_share()))
 });
 
-/// Names of the formats for which `holds` returns true, joined by commas.
+/// Names of the formats that satisfy `holds`, joined by commas.
 pub fn formats_that(holds: impl Fn(&dyn Exporter) -> bool) -> String {
     let names: Vec<&str> = exporters().iter().filter(|format| holds(**format)).map(|format| format.name()).collect();
     names.join(", ")

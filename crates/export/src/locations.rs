@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Locations, each once, numbered from 1.
+/// Locations, without duplicates, numbered from 1.
 #[derive(Default)]
 pub(crate) struct Locations {
     numbers: HashMap<Rc<[u64]>, u64>,

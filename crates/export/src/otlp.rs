@@ -4,7 +4,7 @@
 //!
 //! Each process and metric is a profile with its own identifier, in a resource that names the
 //! process. A sampled metric has two profiles: one with the numbers of samples (`samples:count`,
-//! with a period) and one with the time that the samples stand for. Samples with times are grouped
+//! with a period) and one with the time that the samples represent. Samples with times are grouped
 //! into one sample per thread and stack, with all times. Sample counts and the trees of `calls` are
 //! one sample per thread and path. The file can also be sent to a receiver as the body of a gRPC or
 //! HTTP request: `ExportProfilesServiceRequest` has the same fields. The attributes of a sample
@@ -65,7 +65,7 @@ impl Exporter for Otlp {
                 let samples = match kind.metric.is_of_calls() {
                     true => of_paths(recording, &query, options.min_share.unwrap_or(0.0), &mut dictionary)?,
                     false => {
-                        refuse_min_share(options, self.name(), "samples are written each with its time")?;
+                        refuse_min_share(options, self.name(), "each sample is written with its time")?;
                         of_events(recording, &query, kind, &mut dictionary)?
                     }
                 };
@@ -104,7 +104,7 @@ impl Kind {
 }
 
 /// The requested metric, or otherwise all recorded metrics. Sampled metrics have two kinds: the
-/// number of samples, and the time that they stand for.
+/// number of samples, and the time that they represent.
 fn kinds(recording: &Recording, query: &Query) -> Result<Vec<Kind>, ExportError> {
     if query.metric.is_some() {
         return Ok(vec![Kind::new(Metric::for_query(recording, query)?)]);

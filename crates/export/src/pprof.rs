@@ -360,7 +360,7 @@ struct Tables {
     functions: Functions,
     locations: Locations,
     mappings: Mappings,
-    /// Sets of labels, each once, by number.
+    /// Sets of labels, without duplicates, by number.
     labels: Vec<Vec<Label>>,
     of_labels: HashMap<Vec<Label>, u32>,
 }
@@ -644,7 +644,7 @@ impl Mappings {
     }
 }
 
-/// Texts, each once, by number; the format requires the first to be empty.
+/// Texts, without duplicates, by number; the format requires the first to be empty.
 struct Strings {
     numbers: HashMap<String, u64>,
     all: Vec<String>,

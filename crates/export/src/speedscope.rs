@@ -63,7 +63,7 @@ impl Exporter for Speedscope {
         };
         let has_calls = recording.processes.iter().any(|process| process.arenas(instrument::FLOW).next().is_some());
         if has_calls && options.query.metric.is_none() && options.snapshot.is_none() {
-            refuse_min_share(options, self.name(), "calls are written each with its times; --metric chooses paths")?;
+            refuse_min_share(options, self.name(), "each call is written with its times; --metric chooses paths")?;
             write_calls(&mut file, recording, &options.query)?;
         } else if options.is_of_heap(recording, self.name())? {
             write_heap(&mut file, recording, options)?;

@@ -10,7 +10,7 @@ use clrscope_recording::model::{Recording, Thread};
 
 use crate::{ExportError, ExportOptions};
 
-/// Greatest depth of a stack; the values of deeper frames are added to the frame at this depth. The
+/// Largest depth of a stack; the values of deeper frames are added to the frame at this depth. The
 /// text of a path would grow with the square of its depth, and no viewer shows that many frames.
 pub(crate) const MAX_FRAMES: u32 = 1000;
 

@@ -30,8 +30,8 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 }
 
 /// Like [`open`], but takes names of native functions from the symbol files in the folder `symbols`
-/// first. If the folder has no file for any library of the recording, also returns these libraries,
-/// sorted by number of places on call stacks, highest first. Otherwise that list is empty.
+/// first. If the folder has no file for any library of the recording, also returns the libraries,
+/// the most frequent on call stacks first; otherwise an empty list.
 ///
 /// # Errors
 /// As [`open`].
@@ -97,8 +97,8 @@ impl MachineFacts {
         Ok(recording)
     }
 
-    /// Packs a period of the recording in `folder` into one file. The recording of the period has
-    /// an identifier of its own. Returns false, and writes nothing, where the period is empty.
+    /// Packs a period of the recording in `folder` into one file, as a recording with its own
+    /// identifier. Returns false, and writes nothing, if the period is empty.
     ///
     /// # Errors
     /// See [`PackError`]. The directory is not changed.
@@ -116,7 +116,7 @@ impl MachineFacts {
     }
 }
 
-/// Adds names of native code and plans of coverage, as far as this machine knows them.
+/// Adds names of native code and plans of coverage, if known on this machine.
 fn complete(recording: &mut Recording, names: &mut NativeNames) {
     native_symbols::add_native_symbols(recording, names);
     coverage_plans::add_coverage_plans(recording);

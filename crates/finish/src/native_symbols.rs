@@ -8,7 +8,7 @@ use std::path::Path;
 use clrscope_recording::model::{Module, ModuleKind, NativeSymbol, Process, Recording};
 use clrscope_symbols::{NativeNames, NativeRange, SymbolFolder, kernel_symbols};
 
-/// A library on call stacks for which a folder has no symbol file.
+/// A library on call stacks without a symbol file in the folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LibraryWithoutSymbols {
     /// File name of the library.
@@ -18,7 +18,7 @@ pub struct LibraryWithoutSymbols {
 }
 
 /// Adds to every process without native symbols the names of the native functions on its call
-/// stacks, as far as this machine knows them.
+/// stacks, if known on this machine.
 pub(crate) fn add_native_symbols(recording: &mut Recording, names: &mut NativeNames) {
     for process in recording.processes.iter_mut().filter(|process| process.native_symbols.is_empty()) {
         for (module, offsets) in native_places(process) {

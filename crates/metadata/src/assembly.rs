@@ -3,7 +3,7 @@
 use crate::image::Image;
 use crate::{Blob, Damaged, Table, Tables};
 
-/// Greatest depth to which nested types and references between types are followed.
+/// Largest depth to which nested types and references between types are followed.
 pub(crate) const DEPTH: usize = 16;
 
 /// Kinds of entries of the debug directory. Source: the specification of portable PDBs.

@@ -19,11 +19,11 @@ const MARK: [u8; 32] = [
 ];
 /// Number of bytes of a host in which to search for the mark.
 const MOST_OF_HOST: u64 = 64 << 20;
-/// Greatest number of executables to examine in a folder.
+/// Maximum number of executables to examine in a folder.
 const MOST_PROGRAMS: usize = 32;
-/// Greatest number of folders to examine.
+/// Maximum number of folders to examine.
 const MOST_FOLDERS: usize = 64;
-/// Greatest size of a file list in bytes.
+/// Maximum size of a file list in bytes.
 const MOST_OF_LIST: u64 = 4 << 20;
 
 /// Finds files in single-file programs; the programs of each folder are examined once.

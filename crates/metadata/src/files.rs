@@ -31,8 +31,8 @@ impl Files {
         self.bundles.paths_in(folder).into_iter().chain(plain).collect()
     }
 
-    /// The PDB of the assembly at a path: embedded, next to the assembly, or where the compiler put
-    /// it. A PDB from another build is ignored: its lines would be wrong.
+    /// The PDB of an assembly: embedded, next to the assembly, or where the compiler put it. A PDB
+    /// from another build is ignored, since its lines would be wrong.
     ///
     /// # Errors
     /// The [`Obstacle`] to finding lines.

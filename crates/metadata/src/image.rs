@@ -19,7 +19,7 @@ struct Section {
     length: u32,
 }
 
-/// Greatest number of debug directory entries to examine.
+/// Maximum number of debug directory entries to examine.
 const MOST_ENTRIES: usize = 64;
 
 fn half(data: &[u8], at: usize) -> Option<u16> {

@@ -37,7 +37,7 @@ pub use pdb::{Pdb, SequencePoint};
 pub use references::MethodKey;
 pub use tables::{Table, Tables};
 
-/// Greatest size of an assembly or PDB in bytes.
+/// Maximum size of an assembly or PDB in bytes.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// The bytes are not an assembly, or not a portable PDB.
@@ -59,7 +59,7 @@ pub mod fuzzing {
 
     use crate::{Assembly, Pdb, Table};
 
-    /// Greatest size of an embedded PDB in bytes.
+    /// Maximum size of an embedded PDB in bytes.
     const MOST_EMBEDDED: u64 = 16 << 20;
 
     /// Reads bytes as an assembly, as a portable PDB and as the file list of a single-file program,

@@ -9,7 +9,7 @@ use crate::{Blob, Damaged, Table, Tables};
 /// Line number of points without source.
 const HIDDEN: u32 = 0x00fe_efee;
 
-/// Greatest number of parts in a document's path, and greatest path length in bytes.
+/// Maximum number of parts in a document's path, and maximum path length in bytes.
 const MOST_PARTS: usize = 256;
 const MOST_PATH: usize = 32 << 10;
 

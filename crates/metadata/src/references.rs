@@ -5,8 +5,7 @@ use crate::assembly::{DEPTH, row_of};
 use crate::names::without_modifiers;
 use crate::{Assembly, Blob, Table};
 
-/// A key that identifies a method. All assemblies that refer to the method have an equal key for
-/// it.
+/// A key that identifies a method, equal in all assemblies that refer to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MethodKey {
     /// Name of the type that declares the method, see [`Assembly::type_name`].

@@ -70,7 +70,7 @@ pub(crate) const HAS_CUSTOM_DEBUG_INFORMATION: Coding = coding(
     ],
 );
 
-/// Greatest number of tables.
+/// Maximum number of tables.
 pub(crate) const TABLES: usize = 64;
 
 /// Columns of a table; `None` for an unknown table number.

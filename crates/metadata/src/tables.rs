@@ -105,7 +105,7 @@ fn long(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Greatest number of streams to examine.
+/// Maximum number of streams to examine.
 const MOST_STREAMS: u16 = 64;
 
 impl Tables {
@@ -157,8 +157,7 @@ impl Tables {
         self.tables.get(usize::from(table.0)).map_or(0, |rows| rows.count)
     }
 
-    /// Whether rows of a table are found indirectly, through another table. Released assemblies are
-    /// never stored like that.
+    /// Whether rows of a table are reached through another table, as never in released assemblies.
     #[must_use]
     pub fn is_indirect(&self) -> bool {
         [0x03, 0x05].iter().any(|table| self.count(Table(*table)) > 0)
@@ -220,8 +219,8 @@ impl Tables {
         self.pdb?.slice(data).first_chunk().copied()
     }
 
-    /// Number of the first row in which the column is at least `wanted`. The table must be sorted
-    /// by the column. If no row qualifies, the result is the number of rows plus 1.
+    /// Number of the first row whose column is at least `wanted`, or the number of rows plus 1. The
+    /// table must be sorted by the column.
     #[must_use]
     pub fn lower_bound(&self, data: &[u8], table: Table, column: usize, wanted: u32) -> u32 {
         let (mut low, mut high) = (1, self.count(table) + 1);

@@ -44,7 +44,7 @@ impl Answer {
         match Status::read(&received.headers, &received.trailers) {
             Some(status) if status.code == code::OK => Self::accepted(grpc::unframed(&received.body)),
             Some(status) => Self::of_call(status),
-            None => Self::Later(None, "the answer ends without a status of gRPC".to_owned()),
+            None => Self::Later(None, "the answer ends without a gRPC status".to_owned()),
         }
     }
 
@@ -55,7 +55,7 @@ impl Answer {
         let reason = format!("{} {name}{}{said}", status.as_u16(), if said.is_empty() { "" } else { ": " });
         match status.as_u16() {
             200..=299 if server.protocol == Protocol::OtlpGrpc => {
-                Self::Shut("it is no server of gRPC: its answer has another content type".to_owned())
+                Self::Shut("it is not a gRPC server: its answer has another content type".to_owned())
             }
             200..=299 if server.protocol == Protocol::OtlpHttp => Self::accepted(&received.body),
             200..=299 => Self::Accepted { refused: 0, reason: String::new() },

@@ -38,7 +38,7 @@ pub struct HeaderError {
     pub hint: &'static str,
 }
 
-const FORM: &str = "write a line 'Name: value' for each header, below '[URL]' where there are several receivers";
+const FORM: &str = "write a line 'Name: value' for each header, below '[URL]' if there are several receivers";
 
 /// Headers for servers.
 #[derive(Clone, Default)]
@@ -59,9 +59,9 @@ impl fmt::Debug for Headers {
 }
 
 impl Headers {
-    /// Reads the lines `Name: value`. A line `[URL]` says for which server the lines below are
-    /// meant. Empty lines and lines that begin with `#` are ignored. The word `file:PATH` at the
-    /// end of a value stands for the content of that file.
+    /// Reads the lines `Name: value`. A line `[URL]` says which server the lines below are for.
+    /// Empty lines and lines that begin with `#` are ignored. `file:PATH` at the end of a value is
+    /// replaced by the content of that file.
     ///
     /// # Errors
     /// If a line has another form, a file can't be read, or a header may only be set by the
@@ -78,7 +78,7 @@ impl Headers {
                     let target = Target::parse(&format!("{kind}={url}")).ok()?;
                     target.server().map(|server| server.origin.clone())
                 });
-                origin = Some(server.ok_or_else(|| refused("the URL in brackets is none of a receiver"))?);
+                origin = Some(server.ok_or_else(|| refused("the URL in brackets is not that of a receiver"))?);
                 continue;
             }
             let (name, value) = line.split_once(':').ok_or_else(|| refused("it has no ':'"))?;

@@ -46,7 +46,7 @@ pub struct Outcome {
     pub retries: u64,
     /// Number of requests that were divided because the receiver found them too large.
     pub divided: u64,
-    /// The receiver's reasons, each once; only the first few are kept.
+    /// The receiver's reasons, without duplicates; only the first few are kept.
     pub reasons: Vec<String>,
 }
 

@@ -29,9 +29,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a push may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Longest time for one request and its answer.
+    /// Time limit for one request and its answer.
     pub request: Duration,
-    /// Longest time for which requests are repeated while a receiver accepts nothing.
+    /// How long requests are retried while a receiver accepts nothing.
     pub retry: Duration,
 }
 

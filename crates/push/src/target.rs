@@ -71,7 +71,7 @@ impl Target {
     /// Reads `pyroscope=URL`, `otlp=URL` or a folder.
     ///
     /// # Errors
-    /// If the URL can't be used, or has parts in which secrets are written: a user or a query.
+    /// If the URL can't be used, or has parts for secrets: a user or a query.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let refused = |why, hint| Err(TargetError { shown: Some(text.to_owned()), why, hint });
         let Some((kind, url)) = text.split_once('=') else {
@@ -149,13 +149,13 @@ impl Server {
         let port = match uri.authority().map(|authority| authority.as_str().rsplit_once(':')) {
             // The port of an address in brackets comes behind them.
             Some(Some((_, digits))) if !digits.ends_with(']') => {
-                digits.parse().map_err(|_| refused("the URL's port is no number up to 65535"))?
+                digits.parse().map_err(|_| refused("the URL's port is not a number up to 65535"))?
             }
             _ => usual,
         };
         let given = uri.path().trim_end_matches('/');
         let (protocol, path) = match (is_otlp, is_grpc) {
-            (true, true) if !given.is_empty() => return Err(refused("a URL of gRPC has no path")),
+            (true, true) if !given.is_empty() => return Err(refused("a gRPC URL has no path")),
             (true, true) => (Protocol::OtlpGrpc, OTLP_GRPC.to_owned()),
             (true, false) => (Protocol::OtlpHttp, with_end(given, OTLP_HTTP)),
             (false, _) if given.ends_with(INGEST) => (Protocol::PyroscopeIngest, given.to_owned()),

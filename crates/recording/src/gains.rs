@@ -25,7 +25,7 @@ pub(crate) mod kind {
     pub(crate) const TIMES: u16 = 3;
 }
 
-/// Greatest length of a record; longer records are split.
+/// Maximum length of a record; longer records are split.
 pub(crate) const RECORD_BYTES: usize = 64 << 10;
 
 /// A record that is being written.

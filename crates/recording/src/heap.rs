@@ -36,10 +36,9 @@ impl Process {
         Some(HeapData { process: self, snapshot, chunks, types_from: snapshot.tail_chunk })
     }
 
-    /// The existing part of an incomplete snapshot: the program was killed during the snapshot, or
-    /// there was no more room. Objects, names of types and names of static fields may be missing.
-    /// `None` if nothing of the snapshot was written. Reads all chunks that no complete snapshot
-    /// owns.
+    /// The written part of an incomplete snapshot: the program was killed during the snapshot, or
+    /// space ran out. Objects, names of types and names of static fields may be missing. `None` if
+    /// nothing was written. Reads all chunks that belong to no complete snapshot.
     #[must_use]
     pub fn cut_heap(&self, number: u32) -> Option<HeapData<'_>> {
         let snapshot = self.snapshots.iter().find(|found| found.number == number)?;
@@ -104,8 +103,8 @@ impl<'r> HeapData<'r> {
         all.saturating_sub(self.chunks.len() as u64)
     }
 
-    /// The chunks, whose bytes [`chunk`](Self::chunk) parses. They are in the order of writing,
-    /// which is by address within the object rows of each generation.
+    /// The chunks, whose bytes [`chunk`](Self::chunk) parses. They are in writing order; the
+    /// objects of a generation are ordered by address.
     #[must_use]
     pub fn chunks(&self) -> &[&'r EventChunk] {
         &self.chunks
@@ -151,8 +150,8 @@ impl<'r> HeapData<'r> {
         types
     }
 
-    /// The places of static fields: each is a reference in an object that belongs to the runtime.
-    /// Reads only the last chunks.
+    /// The locations of static fields: each is a reference in an object of the runtime. Reads only
+    /// the last chunks.
     #[must_use]
     pub fn places(&self) -> Vec<HeapPlace> {
         let mut places = Vec::new();

@@ -114,7 +114,7 @@ pub mod instrument {
     pub const REQUESTS: &str = "requests";
     /// Counters of event sources and meters, as [records](crate::events).
     pub const COUNTERS: &str = "counters";
-    /// Measurements of the process's memory by place, as [records](crate::events).
+    /// Measurements of the process's memory by kind, as [records](crate::events).
     pub const MEMORY: &str = "memory";
     /// [Samples](super::sample) of threads by their CPU time.
     pub const CPU: &str = "cpu";
@@ -203,7 +203,7 @@ pub mod chunk {
 
 /// The events of `flow`: records of [`flow::BYTES`] bytes, some followed by further data.
 ///
-/// `USED` tells which bytes of a chunk are valid. It is stored after each event, so nothing
+/// `USED` says how many bytes of a chunk are valid. It is stored after each event, so nothing
 /// recorded is lost if the program is killed.
 pub mod flow {
     /// Bytes of an event, and alignment of all data.
@@ -263,7 +263,7 @@ pub mod value {
     pub const NULL: u8 = 1;
     /// Not recorded: the user asked only for types.
     pub const HIDDEN: u8 = 2;
-    /// Not recorded: the name is one that is taken to hold a secret.
+    /// Not recorded: by its name, it may hold a secret.
     pub const REDACTED: u8 = 3;
     /// `u8`.
     pub const BOOL: u8 = 4;
@@ -355,7 +355,7 @@ pub mod sample {
     pub const STATE: u32 = 0xFF;
     /// The lowest of the eight bits of `FLAGS` with the activity of the runtime: an `Activity`.
     pub const ACTIVITY: u32 = 8;
-    /// Flag: the stack is whole, from the innermost frame to the start of the thread.
+    /// Flag: the stack is complete, from the innermost frame to the start of the thread.
     pub const COMPLETE: u32 = 1 << 16;
     /// Flag: the thread was in the kernel.
     pub const KERNEL: u32 = 1 << 17;
@@ -364,7 +364,7 @@ pub mod sample {
     /// Flag: a frame of the stack was found by a guess. Recordings from before 2026-11-25 never
     /// have it, even for such stacks.
     pub const GUESSED: u32 = 1 << 19;
-    /// The lowest of the two bits of `FLAGS` that tell what is known about inlined methods: an
+    /// The lowest of the two bits of `FLAGS` that hold what is known about inlined methods: an
     /// `Inlining`.
     pub const INLINING: u32 = 20;
 }
@@ -388,7 +388,7 @@ pub mod allocation {
     pub const BEYOND: usize = 24;
     /// `u64`: number of objects that sampled objects represent beyond themselves, in 1024ths.
     pub const OBJECTS_BEYOND: usize = 32;
-    /// `u64`: a sum over the sampled objects: the square of the number of objects that each
+    /// `u64`: sum of squares: for each sampled object, the square of the number of objects that it
     /// represents.
     pub const SQUARES: usize = 40;
     /// `u32`: index of the type, 0 if unknown.
@@ -409,8 +409,8 @@ pub mod allocation {
 
 /// The chunks of heap snapshots; they belong to no thread. The chunks of one snapshot are
 /// consecutive; its record ([`HeapSnapshot`](crate::model::HeapSnapshot)) in the log lists them,
-/// and a snapshot is whole only if the record says that it is complete. For an incomplete snapshot,
-/// the chunks with its number are those written before the program ended or the room ran out.
+/// and a snapshot is complete only if the record says so. For an incomplete snapshot, the chunks
+/// with its number are those written before the program ended or the room ran out.
 ///
 /// A chunk is `u32` number of the snapshot, `u32` kind, then the data of that kind. Varints have
 /// seven bits per byte, lowest first, top bit set if more follow; differences are zigzag (0, -1, 1,
@@ -545,7 +545,7 @@ pub mod probe_callers {
     pub const ENDED: usize = 16;
     /// `u64`: ticks of all calls that ended.
     pub const TICKS: usize = 24;
-    /// `u64`: number of the path; the writer finds the record by it.
+    /// `u64`: number of the path, the writer's key to the record.
     pub const PATH: usize = 32;
     /// `u64`: nanoseconds from the start of the process's recording until the record was begun.
     pub const TIME: usize = 40;
@@ -658,7 +658,7 @@ pub mod probes {
     const SUB_BITS: usize = 4;
     /// Durations from this power of two on, about a day, are all in the last bucket.
     const LAST_POWER: usize = 47;
-    /// Greatest number of lanes of a record.
+    /// Maximum number of lanes of a record.
     pub const MOST_LANES: usize = 64;
 
     /// Length in bytes of a record with `lanes` lanes and `names` bytes of names.
@@ -754,7 +754,7 @@ pub mod stack {
     pub const SPAN: u32 = 16;
     /// The span of a location that may be anywhere from the offset to the end of the method.
     pub const TO_THE_END: u16 = u16::MAX;
-    /// Greatest number of frames in a stack: readers stop after this many.
+    /// Maximum number of frames in a stack: readers stop after this many.
     pub const DEEPEST: usize = 4096;
 }
 
@@ -781,7 +781,7 @@ pub mod function {
 pub mod thread {
     /// Bytes per record.
     pub const BYTES: usize = 256;
-    /// Greatest number of thread records.
+    /// Maximum number of thread records.
     pub const MOST: usize = 65_536;
     /// Bytes that the writer uses within its own process: meaningless to readers, and not part of
     /// the format.
@@ -860,7 +860,7 @@ pub mod state {
     pub const LOSSES: usize = 256;
     /// Length of a loss in bytes: `u64` count, `u64` first and `u64` last monotonic nanoseconds.
     pub const LOSS_BYTES: usize = 24;
-    /// Greatest number of losses.
+    /// Maximum number of losses.
     pub const LOSSES_MOST: usize = 64;
     /// Value of [`STOPPED`]: the runtime has detached the agent.
     pub const DETACHED: u32 = 2;
@@ -885,11 +885,11 @@ pub mod state {
     pub const COMMAND_NAME_BYTES: usize = 2072;
     /// The part's name, the pattern or the line, UTF-8.
     pub const COMMAND_NAME: usize = 2080;
-    /// Greatest length of [`COMMAND_NAME`] in bytes.
+    /// Maximum length of [`COMMAND_NAME`] in bytes.
     pub const COMMAND_NAME_MOST: usize = 1024;
 }
 
-/// Reads a little-endian `u32`; 0 if it lies past the end of `bytes`.
+/// Reads a little-endian `u32`; 0 if it is past the end of `bytes`.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     match bytes.get(at..at.saturating_add(4)) {
@@ -898,7 +898,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-/// Reads a little-endian `u64`; 0 if it lies past the end of `bytes`.
+/// Reads a little-endian `u64`; 0 if it is past the end of `bytes`.
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at.saturating_add(4))) << 32

@@ -16,8 +16,8 @@ pub enum OpenError {
     Io(PathBuf, io::Error),
     /// The path exists, but is not a recording.
     NotARecording(PathBuf, &'static str),
-    /// The path is a recording, but nothing in it can be read; the problem is that of the first
-    /// part that was tried.
+    /// The path is a recording, but nothing in it can be read; the problem is the one of the first
+    /// part.
     Unreadable(PathBuf, Problem),
     /// The path is a recording in a version of the format that this clrscope can't read.
     Version {

@@ -90,7 +90,7 @@ pub fn fold<S: Send>(count: usize, new: impl Fn() -> S + Sync, step: impl Fn(&mu
 }
 
 /// Runs two closures and returns both results. The first one runs on another thread at the same
-/// time if there are processors for both.
+/// time if two processors are free.
 ///
 /// # Panics
 /// Passes on the panic of either closure.

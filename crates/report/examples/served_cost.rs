@@ -1,7 +1,7 @@
 //! Measures the time of answers about a recording, with the questions that a served page asks:
 //! `cargo run --release -p clrscope-report --example served_cost -- FILE [QUESTION ...]`. `cargo
 //! xtask large` makes recordings of the maximum size. A question has the form of the page's queries
-//! (`key=tree.cpu&threads=7.3`), or is `page`, which stands for the page in one file. Without
+//! (`key=tree.cpu&threads=7.3`), or is `page`, which represents the page in one file. Without
 //! questions, the example asks for all documents, and for some of them with filters.
 #![expect(clippy::print_stdout, reason = "the figures are its result")]
 

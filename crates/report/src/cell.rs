@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub enum Kind {
     /// Words.
     Text,
-    /// A word: whether an amount is more or less on the second side of a comparison.
+    /// Whether an amount is more or less on the second side of a comparison, as a word.
     Verdict,
     /// The name of a function.
     Function,
@@ -28,7 +28,7 @@ pub enum Kind {
     Time,
     /// Bytes.
     Bytes,
-    /// A part of a whole, 0 to 1.
+    /// A share, 0 to 1.
     Share,
     /// Yes or no.
     Flag,
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// A column as renderers, help texts and checks of command lines see it.
+/// What renderers, help texts and checks of command lines need to know of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnInfo {
     /// Key in JSON, and name of the column in CSV and for `--columns`.
@@ -109,7 +109,7 @@ pub enum Cell<'a> {
     Bytes(u64),
     /// A difference: positive for growth, negative for a decrease.
     Change(i64),
-    /// A part of a whole, 0 to 1.
+    /// A share, 0 to 1.
     Share(f64),
     /// Words.
     Text(Cow<'a, str>),
@@ -119,7 +119,7 @@ pub enum Cell<'a> {
     Thread(&'a Thread),
     /// An object or a list of further values.
     Nested(Value),
-    /// A value, and the words that people see instead of it.
+    /// A value, with the text to show instead of it.
     Said(Box<Cell<'a>>, String),
 }
 

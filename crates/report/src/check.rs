@@ -80,7 +80,7 @@ fn check_page(request: &Request) -> Result<(), Refusal> {
     let is_of_pages = |flag: &Flag| OF_PAGES.contains(flag) || REQUESTS.contains(flag);
     let refused = Flag::ALL.iter().find(|(_, flag)| flag.is_in(request) && !is_of_pages(flag));
     refused.map_or(Ok(()), |(name, _)| {
-        let why = "a page has all rows and columns of all views, and is ordered where it is looked at";
+        let why = "a page has all rows and columns of all views, to be sorted in the browser";
         Err(Refusal::new(format!("'{name}' is not for '--format html'"), why, "leave it out"))
     })
 }
@@ -102,20 +102,20 @@ fn check_sort(view: &View, request: &Request) -> Result<(), Refusal> {
     let Some(sort) = request.query.sort else { return Ok(()) };
     let what = |what: &str| format!("'--sort {}' is not for the view '{}'{what}", sort.name(), view.name);
     if request.each {
-        return Err(Refusal::new(what(" with --each"), "its rows are in order of time", "leave --sort out"));
+        return Err(Refusal::new(what(" with --each"), "its rows are ordered by time", "leave --sort out"));
     }
     if view.sorts.contains(&sort) {
         return Ok(());
     }
     let known: Vec<&str> = view.sorts.iter().map(|sort| sort.name()).collect();
-    Err(Refusal::new(what(""), "its rows have no such order", format!("they can be ordered by {}", known.join(", "))))
+    Err(Refusal::new(what(""), "it has no such order", format!("they can be ordered by {}", known.join(", "))))
 }
 
-/// Refuses `--callers` together with `--each`, because callers are sums over all calls and each
+/// Refuses `--callers` together with `--each`, because callers are totals of all calls and each
 /// call has its own row.
 fn check_callers(request: &Request) -> Result<(), Refusal> {
     if request.callers && request.each {
-        let why = "callers are of all calls together, and each call is a row of its own";
+        let why = "callers are totals over all calls, and --each has a row for each call";
         return Err(Refusal::new("'--callers' can't be combined with '--each'", why, "leave one of them out"));
     }
     Ok(())
@@ -133,7 +133,7 @@ fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
     if *files && (*interleave || request.columns.is_some()) {
         let why = "a file per thread holds the lines of one thread";
         return Err(Refusal::new(
-            "'--output' can't be combined with that",
+            "'--output' can't be combined with these options",
             why,
             "leave --interleave and --columns out",
         ));
@@ -143,13 +143,13 @@ fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
 
 fn check_follow(request: &Request, format: Format) -> Result<(), Refusal> {
     if request.follow && !request.query.parts.is_empty() {
-        let why = "a part is known once it has ended, and what is followed goes on";
+        let why = "a part is known only once it has ended";
         return Err(Refusal::new("'--follow' can't be combined with '--part'", why, "leave one of them out"));
     }
     if request.follow && (format != Format::Text || request.files || request.columns.is_some()) {
         let why = "a growing recording is shown as text on the terminal only";
         let hint = "leave --format, --output and --columns out";
-        return Err(Refusal::new("'--follow' can't be combined with that", why, hint));
+        return Err(Refusal::new("'--follow' can't be combined with these options", why, hint));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub struct Request {
     pub query: Query,
     /// Keys of the columns to show, in this order; `None` for the view's own choice.
     pub columns: Option<Vec<String>>,
-    /// Greatest depth of calls; deeper calls are left out. `None` for no limit.
+    /// Largest depth of calls; deeper calls are left out. `None` for no limit.
     pub max_depth: Option<u32>,
     /// Shows only events of these groups; an empty list selects all groups.
     pub groups: Vec<Group>,
@@ -28,15 +28,15 @@ pub struct Request {
     pub interleave: bool,
     /// Whether the recording still grows and the caller polls.
     pub follow: bool,
-    /// Whether a file for each thread is wanted.
+    /// Whether to write a file for each thread.
     pub files: bool,
     /// Whether text output has a head with all facts about how the numbers came about.
     pub verbose: bool,
     /// Shows the source code of each line next to its numbers.
     pub source: bool,
-    /// Folder to search for source files that are not at the paths where they were compiled.
+    /// Folder to search for source files that are not at their original paths.
     pub source_root: Option<PathBuf>,
-    /// Shows each line, rather than sums of lines.
+    /// Shows each line, rather than totals of lines.
     pub lines: bool,
     /// Number of the snapshot of the heap; `None` for the last complete one.
     pub snapshot: Option<u32>,
@@ -52,9 +52,9 @@ pub struct Request {
     pub on_terminal: bool,
 }
 
-/// Declares the options of a report, each once: its variant, its name on the command line, whether
-/// a request has it, and the reason with which a view refuses it (`None` where every view takes
-/// it).
+/// Declares the options of a report, without duplicates: its variant, its name on the command line,
+/// whether a request has it, and the reason with which a view refuses it (`None` if every view
+/// takes it).
 macro_rules! flags {
     ($($flag:ident, $name:literal, |$request:ident| $is_in:expr, $why:expr;)*) => {
         /// An option of a report. A view either takes the option or refuses it with a reason.
@@ -91,41 +91,49 @@ macro_rules! flags {
 flags! {
     Pid, "--pid", |request| request.query.pid.is_some(), None;
     Process, "--process", |request| request.query.process.is_some(), None;
-    Thread, "--thread", |request| !request.query.threads.is_empty(), Some("its numbers are of the whole process");
-    Function, "--function", |request| !request.query.functions.is_empty(), Some("its rows are not chosen by function");
-    Module, "--module", |request| !request.query.modules.is_empty(), Some("its rows are not chosen by module");
-    Part, "--part", |request| !request.query.parts.is_empty(), Some("its numbers are of the whole run, or of one moment");
-    Since, "--since", |request| request.query.since_ns.is_some(), Some("its numbers are of the whole run, or of one moment");
-    Until, "--until", |request| request.query.until_ns.is_some(), Some("its numbers are of the whole run, or of one moment");
-    Limit, "--limit", |request| request.query.limit.is_some(), Some("its rows are few");
-    Sort, "--sort", |request| request.query.sort.is_some(), Some("its rows have an order of their own");
+    Thread, "--thread", |request| !request.query.threads.is_empty(), Some("its numbers cover the whole process");
+    Function, "--function", |request| !request.query.functions.is_empty(), Some("its rows can't be selected by \
+                                                                                 function");
+    Module, "--module", |request| !request.query.modules.is_empty(), Some("its rows can't be selected by module");
+    Part, "--part", |request| !request.query.parts.is_empty(), Some("its numbers cover the whole run, or one moment");
+    Since, "--since", |request| request.query.since_ns.is_some(), Some("its numbers cover the whole run, or one \
+                                                                        moment");
+    Until, "--until", |request| request.query.until_ns.is_some(), Some("its numbers cover the whole run, or one \
+                                                                        moment");
+    Limit, "--limit", |request| request.query.limit.is_some(), Some("it has few rows");
+    Sort, "--sort", |request| request.query.sort.is_some(), Some("its rows have a fixed order");
     Raw, "--raw", |request| request.query.raw, Some("its times are as measured anyway");
-    PerThread, "--per-thread", |request| request.query.per_thread, Some("its rows are of all threads together, or name their thread");
+    PerThread, "--per-thread", |request| request.query.per_thread, Some("its rows cover all threads, or name their \
+                                                                         thread");
     Columns, "--columns", |request| request.columns.is_some(), None;
-    Metric, "--metric", |request| request.query.metric.is_some(), Some("its rows are not measured by one");
-    Depth, "--depth", |request| request.max_depth.is_some(), Some("its rows are no calls within calls");
-    Follow, "--follow", |request| request.follow, Some("its rows are not read on while a recording grows");
-    Group, "--group", |request| !request.groups.is_empty(), Some("its rows are no events");
-    Name, "--name", |request| !request.names.is_empty(), Some("its rows are not chosen by name");
+    Metric, "--metric", |request| request.query.metric.is_some(), Some("its rows have no metric to choose");
+    Depth, "--depth", |request| request.max_depth.is_some(), Some("its rows are not nested calls");
+    Follow, "--follow", |request| request.follow, Some("it does not follow a growing recording");
+    Group, "--group", |request| !request.groups.is_empty(), Some("its rows are not events");
+    Name, "--name", |request| !request.names.is_empty(), Some("its rows can't be selected by name");
     Each, "--each", |request| request.each, Some("it has sums or single calls, not both");
-    Callers, "--callers", |request| request.callers, Some("its rows are no probed methods");
-    Interleave, "--interleave", |request| request.interleave, Some("it is no log of several threads");
-    Output, "--output", |request| request.files, Some("it is no log of several threads");
-    Verbose, "--verbose", |request| request.verbose, Some("it has no head; the view conditions has everything about the recording");
-    JustMyCode, "--just-my-code", |request| request.query.just_my_code, Some("its rows are not made of paths of functions");
-    NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are no native functions");
-    Symbols, "--symbols", |request| request.query.symbols.is_some(), Some("its rows are no native functions");
-    NoInlined, "--no-inlined", |request| request.query.no_inlined, Some("its rows are not made of samples");
-    Paths, "--paths", |request| request.query.paths.is_some(), Some("its rows are not made of call stacks");
-    Source, "--source", |request| request.source, Some("its rows are no lines");
-    Lines, "--lines", |request| request.lines, Some("its rows are no sums of lines");
-    Snapshot, "--snapshot", |request| request.snapshot.is_some(), Some("its rows are not about a snapshot of the heap");
+    Callers, "--callers", |request| request.callers, Some("its rows are not probed methods");
+    Interleave, "--interleave", |request| request.interleave, Some("it is not a log of several threads");
+    Output, "--output", |request| request.files, Some("it is not a log of several threads");
+    Verbose, "--verbose", |request| request.verbose, Some("it has no header; the view conditions has everything about \
+                                                           the recording");
+    JustMyCode, "--just-my-code", |request| request.query.just_my_code, Some("its rows are not call paths");
+    NativeCode, "--native-code", |request| request.query.native_code.is_some(), Some("its rows are not native \
+                                                                                      functions");
+    Symbols, "--symbols", |request| request.query.symbols.is_some(), Some("its rows are not native functions");
+    NoInlined, "--no-inlined", |request| request.query.no_inlined, Some("its rows do not come from samples");
+    Paths, "--paths", |request| request.query.paths.is_some(), Some("its rows do not come from call stacks");
+    Source, "--source", |request| request.source, Some("its rows are not lines");
+    Lines, "--lines", |request| request.lines, Some("its rows are not totals of lines");
+    Snapshot, "--snapshot", |request| request.snapshot.is_some(), Some("it does not show a snapshot of the heap");
     Against, "--against", |request| request.against.is_some(), Some("it does not compare snapshots of the heap");
-    Request, "--request", |request| !request.query.requests.routes.is_empty(), Some("its numbers are not known by request");
-    SlowerThan, "--slower-than", |request| request.query.requests.slower_than_ns.is_some(), Some("its numbers are not known by request");
-    Failed, "--failed", |request| request.query.requests.failed, Some("its numbers are not known by request");
-    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its numbers are not known by request");
-    Type, "--type", |request| !request.query.types.is_empty(), Some("its rows are not chosen by type of object");
+    Request, "--request", |request| !request.query.requests.routes.is_empty(), Some("its numbers are not recorded per \
+                                                                                     request");
+    SlowerThan, "--slower-than", |request| request.query.requests.slower_than_ns.is_some(), Some("its numbers are not recorded per request");
+    Failed, "--failed", |request| request.query.requests.failed, Some("its numbers are not recorded per request");
+    Trace, "--trace", |request| request.query.requests.trace.is_some(), Some("its numbers are not recorded per \
+                                                                              request");
+    Type, "--type", |request| !request.query.types.is_empty(), Some("its rows can't be selected by type of object");
 }
 
 /// Options that choose requests.

@@ -21,7 +21,7 @@ const INDENT: &str = "   ";
 pub enum TriageSubject {
     /// A running process.
     Process(u32),
-    /// A recording, as the user named it.
+    /// A recording, by the name that the user gave.
     Recording(String),
 }
 

@@ -117,9 +117,8 @@ impl View {
         instruments::ALL.iter().filter(|spec| spec.views.contains(&self.name)).map(|spec| spec.name).collect()
     }
 
-    /// Whether the rows come from requests only. Such a view filters requests itself, because a
-    /// recording that was reduced to the work for some requests has no further data about the
-    /// requests.
+    /// Whether the rows come only from requests. Such a view filters requests itself: a recording
+    /// reduced to the work for some requests has no other data about requests.
     #[must_use]
     pub fn is_of_requests(&self) -> bool {
         self.instruments() == [instruments::requests::SPEC.name]
@@ -135,8 +134,8 @@ impl View {
         flag.why().filter(|_| !takes)
     }
 
-    /// Like [`why_not`](Self::why_not), for a request with or without single calls or events
-    /// (`--each`). Single ones have a thread and a time, so they take options that sums refuse.
+    /// Like [`why_not`](Self::why_not), with or without `--each`. Single calls and events have a
+    /// thread and a time, so they take options that totals refuse.
     #[must_use]
     pub fn why_not_with(&self, each: bool, flag: Flag) -> Option<&'static str> {
         const OF_EACH: [Flag; 4] = [Flag::Thread, Flag::Since, Flag::Until, Flag::Part];
@@ -145,8 +144,8 @@ impl View {
         self.why_not(flag).filter(|_| !(has_each && is_of_each))
     }
 
-    /// The words with which the view takes an option: the view's name, or the name with `--each`.
-    /// `None` if the view never takes it.
+    /// How to name the view so that it takes an option: its name, or its name with `--each`. `None`
+    /// if it never takes the option.
     #[must_use]
     pub fn words_to_have(&self, flag: Flag) -> Option<String> {
         match (self.why_not(flag), self.why_not_with(true, flag)) {

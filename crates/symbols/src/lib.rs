@@ -40,7 +40,7 @@ pub use sources::Sources;
 /// Maximum bytes of code that are skipped before the first line of a method.
 const MOST_BEFORE: u32 = 256;
 
-/// A place in a source file.
+/// A line in a source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
     /// Path of the file, as given to the compiler.
@@ -49,7 +49,7 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// The position of an instruction in a method, as exactly as it is known.
+/// The position of an instruction in a method, as precisely as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Spot<'c> {
     /// Offset in the IL; `None` if the instruction may be anywhere in the method.
@@ -94,7 +94,7 @@ pub enum SpotLine {
 }
 
 impl SpotLine {
-    /// The line, where it is known.
+    /// The line, if known.
     #[must_use]
     pub fn line(self) -> Option<SourceLine> {
         match self {
@@ -131,7 +131,7 @@ impl Symbols {
         self.points.entry(row).or_insert_with(read)
     }
 
-    /// Possible documents and lines, each once.
+    /// Possible documents and lines, without duplicates.
     fn lines_among(&mut self, row: u32, spot: &Spot<'_>) -> Vec<(u32, u32)> {
         let points = self.points(row);
         let range = match spot.il_offset {
@@ -186,7 +186,7 @@ impl Lines {
     }
 
     /// The line of an instruction of the method with the metadata token `method`, in the module at
-    /// the path `module`. If the runtime's map allows several statements, or one that does not call
+    /// the path `module`. If the runtime's map is ambiguous, or names a statement without a call of
     /// the recorded callee, the result is the only possible line that calls a method of that name.
     pub fn locate(&mut self, module: impl AsRef<Path>, method: u32, spot: &Spot<'_>) -> SpotLine {
         let module = module.as_ref();
@@ -225,7 +225,7 @@ impl Lines {
         &self.calls[&key]
     }
 
-    /// A module for searching its code; `None` where it can't be read.
+    /// A module for searching its code; `None` if it can't be read.
     fn assembly(&mut self, module: &Path) -> Option<&Assembly> {
         if !self.assemblies.contains_key(module) {
             let read = self.files.read(module).and_then(|image| Assembly::read(image).ok());
@@ -250,23 +250,23 @@ impl Lines {
 
     /// The line that assigns a static field, in the module at the path `module` that declares the
     /// field: the line of its declaration if it has an initializer, otherwise the first line that
-    /// sets the field or adds a handler to the event. `field` is its name as C# writes it,
-    /// `Shop.Cache<string>.items`. `None` where the module has no such field, or no such line.
+    /// sets the field or adds a handler to the event. `field` is its name in C# notation,
+    /// `Shop.Cache<string>.items`. `None` if the module has no such field, or no such line.
     pub fn static_field(&mut self, module: impl AsRef<Path>, field: &str) -> Option<SourceLine> {
         let module = module.as_ref();
         let places = statics::places(self.assembly(module)?, field);
         places.into_iter().find_map(|(method, offset)| self.find(module, method, offset))
     }
 
-    /// The reason why the module at the path `module` has no lines; `None` where it has lines, or
-    /// none were requested.
+    /// The reason why the module at the path `module` has no lines; `None` if it has lines, or none
+    /// were requested.
     #[must_use]
     pub fn obstacle(&self, module: impl AsRef<Path>) -> Option<&Obstacle> {
         self.modules.get(module.as_ref())?.as_ref().err()
     }
 
-    /// Sources that compilers embedded into the PDBs of the modules for which lines were found, by
-    /// file path. Output of source generators exists nowhere else.
+    /// Sources embedded into the PDBs of the modules with lines, by file path. Output of source
+    /// generators exists nowhere else.
     #[must_use]
     pub fn embedded_sources(&self) -> HashMap<String, String> {
         self.modules.values().flatten().flat_map(|symbols| sources::embedded(&symbols.pdb)).collect()

@@ -33,7 +33,7 @@ impl Sources {
         self.text(file)?.lines().nth((line as usize).checked_sub(1)?)
     }
 
-    /// Text of a file. `file` is the path that was given to the compiler. `None` where this machine
+    /// Text of a file. `file` is the path that was given to the compiler. `None` if this machine
     /// has no such file.
     pub fn text(&mut self, file: &str) -> Option<&str> {
         let root = self.root.as_deref();

@@ -34,7 +34,7 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The field with a name as C# writes it, `Shop.Cache<string>.items`.
+    /// The field with a name in C# notation, `Shop.Cache<string>.items`.
     fn find(assembly: &'a Assembly, name: &'a str) -> Option<Self> {
         let (owner, name) = name.rsplit_once('.')?;
         let owner = without_arguments(owner);
@@ -43,7 +43,7 @@ impl<'a> Field<'a> {
         Some(Self { assembly, owner, name })
     }
 
-    /// Closeness of an instruction of a method to the field's declaration; `None` where the
+    /// Closeness of an instruction of a method to the field's declaration; `None` if the
     /// instruction does not use the field.
     fn closeness(&self, instruction: &RawInstruction<'_>, method: u32) -> Option<Closeness> {
         let token = || instruction.operand.try_into().ok().map(u32::from_le_bytes);
@@ -77,7 +77,7 @@ impl<'a> Field<'a> {
 }
 
 /// Instructions that assign a static field, the closest to its declaration first. `name` is the
-/// field's name as C# writes it.
+/// field's name in C# notation.
 pub(crate) fn places(assembly: &Assembly, name: &str) -> Vec<Place> {
     let Some(field) = Field::find(assembly, name) else { return Vec::new() };
     let mut found = Vec::new();

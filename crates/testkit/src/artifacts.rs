@@ -25,10 +25,10 @@ pub fn agent() -> &'static Path {
     })
 }
 
-/// The agent as a debug build with features for tests. It panics at the place named by the
-/// environment variable `CLRSCOPE_TEST_PANIC`: in a `callback`, in a `hook`, or on the `helper`
-/// thread. Where [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set, it suspends the runtime and
-/// compares stacks. It treats the framework field named by `CLRSCOPE_TEST_RENAMED` as missing.
+/// The agent as a debug build with features for tests. The environment variable
+/// `CLRSCOPE_TEST_PANIC` makes it panic in a `callback`, in a `hook`, or on the `helper` thread. If
+/// [`STOPS_VARIABLE`](crate::STOPS_VARIABLE) is set, it suspends the runtime and compares stacks.
+/// It treats the framework field named by `CLRSCOPE_TEST_RENAMED` as missing.
 ///
 /// # Panics
 /// With cargo's messages, when the build fails.
@@ -69,10 +69,10 @@ pub fn framework_example(name: &str) -> PathBuf {
     target.join("release/examples").join(format!("lib{name}.so"))
 }
 
-/// The native library built from a C source of a fixture, for instance `Sampled/storage.c`.
+/// The native library built from a fixture's C source, such as `Sampled/storage.c`.
 ///
 /// # Panics
-/// With the compiler's messages, when the build fails; and where there is no C compiler.
+/// With the compiler's messages, when the build fails; also without a C compiler.
 pub fn native_library(source: &str) -> PathBuf {
     let source = workspace_root().join("dotnet/fixtures").join(source);
     let folder = target_folder().join("native");
@@ -94,7 +94,7 @@ pub fn native_library(source: &str) -> PathBuf {
 /// names that it exports.
 ///
 /// # Panics
-/// With the tools' messages, when the build fails; and where there is no C compiler.
+/// With the tools' messages, when the build fails; also without a C compiler.
 pub fn stripped_library(code: &str, library: &Path, symbols: &Path) {
     let source = library.with_extension("c");
     fs::write(&source, code).expect("a file can be written");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// A way to wait.
+/// A way to await.
 #[derive(Debug, Clone, Copy)]
 pub struct AsyncShape {
     /// Name of the way, for tables.
@@ -53,7 +53,7 @@ pub const ASYNC_SHAPES: [AsyncShape; 24] = [
     known("Parallel.ForEachAsync", "OfForEach", "ForEach"),
 ];
 
-/// Counts of throws, or of objects, of one [`AsyncShape`], by where their stacks place them.
+/// Counts of throws, or of objects, of one [`AsyncShape`], by what their stacks say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootTally {
     /// Below the right root.

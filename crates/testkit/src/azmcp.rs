@@ -15,7 +15,7 @@ const PACKAGE: &str = "@azure/mcp-linux-x64@2.0.5";
 const FOLDER: &str = "azmcp-2.0.5";
 const SHA256: &str = "59e49713045a8c78c4915a6368bfc7688e7e9032a74d1fdf6caaa24d05a4dbdb";
 
-/// `azmcp` in this user's cache; npm fetches it the first time. `None` where npm is missing.
+/// `azmcp` in this user's cache; npm fetches it the first time. `None` if npm is missing.
 ///
 /// # Panics
 /// When npm is present and does not fetch the expected package.

@@ -185,7 +185,7 @@ pub fn compile_program(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), St
 }
 
 /// Compiles the `*.cs` of a folder like a project of the SDK's templates: with implicit `using`s,
-/// unsafe code, ASP.NET where there is a file `web`, and without warnings. A `*.c` next to them
+/// unsafe code, ASP.NET if there is a file `web`, and without warnings. A `*.c` next to them
 /// becomes a library `libNAME.so` next to the program.
 ///
 /// # Errors

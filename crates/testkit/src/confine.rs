@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::not_run;
 
-/// Whether tests run as root, who can switch to any user.
+/// Whether tests run as root, and so can switch to any user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -30,8 +30,8 @@ pub fn as_user(id: u32, command: &Command) -> Command {
 }
 
 /// The command in a mount namespace where the folder `from` also appears at `to`, so that users who
-/// can't enter the parent folders of `from` can read it there. `None`, with a message, where tests
-/// do not run as root or may not mount.
+/// can't enter the parent folders of `from` can read it there. `None`, with a message, if tests do
+/// not run as root or may not mount.
 pub fn with_folder_at(command: &Command, from: &Path, to: &Path) -> Option<Command> {
     const SCRIPT: &str = r#"mount --bind "$1" "$2" || exit 125; shift 2; exec "$@""#;
     let (from, to) = (from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The reference reader of profiles, `go tool pprof`. It is extracted once to `place` from the Go
-/// compiler on which Debian's package `golang-go` depends. `None` where it is not available.
+/// compiler on which Debian's package `golang-go` depends. `None` if it is not available.
 #[must_use]
 pub fn go_pprof(place: &Path) -> Option<PathBuf> {
     let folder = place.join("go-pprof");

@@ -19,7 +19,7 @@ pub struct ThreadCalls {
     pub thread: String,
     /// `Namespace.Type::Method`.
     pub name: String,
-    /// Number of times that the thread enters it.
+    /// Number of times the thread enters it.
     pub count: u64,
 }
 

@@ -25,7 +25,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Note {
     path: u64,
-    /// Begin of the interval, in monotonic nanoseconds.
+    /// Start of the interval, in monotonic nanoseconds.
     from: u64,
     until: u64,
 }
@@ -93,7 +93,7 @@ struct Expected<'known> {
 pub struct Judgement {
     /// Missing frames, each with its shape.
     pub missing: Vec<(Option<usize>, String)>,
-    /// Superfluous frames, each with the shape of the last right frame before it.
+    /// Wrong additional frames, each with the shape of the last correct frame before it.
     pub extra: Vec<(Option<usize>, String)>,
 }
 
@@ -240,8 +240,8 @@ impl KnownPaths {
             || !self.on_paths.contains(name) && !self.before.iter().any(|one| one == name)
     }
 
-    /// Whether a stack is possible while a thread goes from one path's leaf to another's: it may
-    /// have outer frames of either path, and methods that these may call in addition.
+    /// Whether a stack is possible while a thread moves from one path's leaf to another's: with
+    /// outer frames of either path, and methods that these may call.
     pub fn is_on_the_way(&self, from: u64, to: u64, names: &[&str]) -> bool {
         let found = self.own(names);
         [from, to].into_iter().any(|path| {
@@ -391,7 +391,7 @@ pub struct ShapeTally {
 impl Tally {
     /// Adds a sample. `moment` is what the thread did at that time, `names` the methods of the
     /// stack, outermost first, `whole` whether the stack is marked as complete, and `count` the
-    /// number of samples that this one stands for.
+    /// number of samples that this one represents.
     pub fn add(&mut self, known: &KnownPaths, moment: Moment, names: &[&str], whole: bool, count: u64) {
         match moment {
             Moment::On(path) => self.add_known(known, path, names, whole, count),

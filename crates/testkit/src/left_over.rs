@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Kilobytes of written private memory of a process; 0 where the process has ended.
+/// Kilobytes of written private memory of a process; 0 if the process has ended.
 pub fn private_kilobytes(pid: u32) -> u64 {
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let kilobytes = |name: &str| {
@@ -15,8 +15,8 @@ pub fn private_kilobytes(pid: u32) -> u64 {
 }
 
 /// Kilobytes of private memory of a process outside the range that the runtime reserves for its
-/// managed heap: memory of the runtime, of libraries, and the C heap. 0 where the process has
-/// ended. The managed heap is excluded because it grows and shrinks by a megabyte by itself.
+/// managed heap: memory of the runtime and of libraries, and the C heap. 0 if the process has
+/// ended. The managed heap is excluded because its size varies by a megabyte on its own.
 pub fn unmanaged_kilobytes(pid: u32) -> u64 {
     /// Adjacent mappings with a larger total size are that range: 48 GiB on .NET 9, 256 GiB on 8
     /// and 10.
@@ -42,7 +42,7 @@ pub fn unmanaged_kilobytes(pid: u32) -> u64 {
 }
 
 /// Leftovers in a process: open or mapped files of recordings, and names of the agent's threads;
-/// empty where the process has ended.
+/// empty if the process has ended.
 pub fn left_over(pid: u32) -> BTreeSet<String> {
     let process = Path::new("/proc").join(pid.to_string());
     let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();

@@ -10,7 +10,7 @@ use clrscope_recording::model::Process;
 /// Name of the route for code that runs for no request.
 pub const NO_REQUEST: &str = "(none)";
 
-/// An exception that names the request for which its code runs.
+/// An exception whose message names the request that its code works for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// Method and path of the request.
@@ -23,10 +23,10 @@ pub struct Mark {
     pub time_ns: u64,
 }
 
-/// The request for which each thread works at each time.
+/// Which request each thread works for at each time.
 #[derive(Debug)]
 pub struct WorkOfThreads {
-    /// By thread: times, each with the request for which the thread works from then on; 0 for none.
+    /// By thread: times, each with the request that the thread works for from then on; 0 for none.
     switches: BTreeMap<u32, Vec<(u64, u64)>>,
     /// Method and route of requests that have ended.
     routes: BTreeMap<u64, String>,
@@ -69,14 +69,14 @@ impl WorkOfThreads {
         self.switches.values().map(Vec::len).sum()
     }
 
-    /// The id of the request for which a thread works at a time; 0 for none.
+    /// The id of the request that a thread works for at a time; 0 for none.
     pub fn request(&self, thread: u32, time_ns: u64) -> u64 {
         let switches = self.switches.get(&thread).map_or(&[][..], Vec::as_slice);
         let before = switches.partition_point(|(since, _)| *since <= time_ns);
         before.checked_sub(1).map_or(0, |last| switches[last].1)
     }
 
-    /// Method and route of the request for which a thread works at a time.
+    /// Method and route of the request that a thread works for at a time.
     pub fn route(&self, thread: u32, time_ns: u64) -> &str {
         match self.request(thread, time_ns) {
             0 => NO_REQUEST,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A folder below `place` with packages from PyPI, installed there once. `packages` are arguments
-/// of `pip install`; the first names the folder. `None` where the packages are not available.
+/// of `pip install`; the first is also the folder's name. `None` if the packages are not available.
 #[must_use]
 pub fn from_pypi(packages: &str, place: &Path) -> Option<PathBuf> {
     let name = packages.split(['=', ' ']).next().unwrap_or_default();

@@ -12,7 +12,7 @@ pub const STOPS_VARIABLE: &str = "CLRSCOPE_TEST_STOPS";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeStops {
     counts: BTreeMap<String, u64>,
-    /// Descriptions of stacks for which the two walkers differ although every step of the agent's
+    /// Descriptions of stacks where the two walkers differ although every step of the agent's
     /// walker was certain.
     pub wrong: Vec<String>,
 }
@@ -63,21 +63,19 @@ impl RuntimeStops {
             .sum()
     }
 
-    /// Number of stacks for which both walkers found the same methods in the same order. Includes
-    /// stacks with one additional method on top, which native code has called and the runtime does
-    /// not know yet.
+    /// Number of stacks where both walkers found the same methods in the same order, or only one
+    /// more on top, just called by native code and not yet known to the runtime.
     pub fn equal(&self) -> u64 {
         self.compared() - self.different() - self.said()
     }
 
-    /// Number of stacks for which the walkers differ although each step of the agent's walker was
+    /// Number of stacks where the walkers differ although each step of the agent's walker was
     /// certain.
     pub fn different(&self) -> u64 {
         self.count("different certain")
     }
 
-    /// Number of stacks for which the walkers differ and which the agent's walker marked as
-    /// guessed.
+    /// Number of stacks where the walkers differ and the agent's walker had guessed a frame.
     pub fn said(&self) -> u64 {
         self.count("different guessed")
     }
@@ -88,8 +86,8 @@ impl RuntimeStops {
     }
 
     /// Number of frames in equal stacks, and how many of them have the same address in both walks.
-    /// The other frames wait in native code or are in a handler block, for which the runtime
-    /// reports the address where the method called or threw.
+    /// The others wait in native code or run a handler block, where the runtime reports the address
+    /// of the call or throw.
     pub fn frames(&self) -> (u64, u64) {
         (self.count("frames"), self.count("addresses"))
     }

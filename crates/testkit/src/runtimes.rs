@@ -84,7 +84,7 @@ pub fn runtimes() -> &'static [Runtime] {
 }
 
 /// Runs a test on each runtime, names the runtime on stderr, and returns the results, lowest
-/// version first. The tests run at the same time where processors are free (`Turn`).
+/// version first. Tests run in parallel if processors are free (`Turn`).
 ///
 /// # Panics
 /// As [`runtimes`]; and when the test fails, with the panic of the first runtime on which it fails.
@@ -140,7 +140,7 @@ impl Drop for Turn {
     }
 }
 
-/// As [`each_runtime`], limited to runtimes with ASP.NET; prints a line where none has it.
+/// Like [`each_runtime`], but only on runtimes with ASP.NET; prints a line if none has it.
 ///
 /// # Panics
 /// As [`each_runtime`]; and when no runtime has ASP.NET although the kit, which includes it, is in
@@ -159,7 +159,7 @@ pub fn each_web_runtime(test: impl Fn(&Runtime) + Sync) {
     }
 }
 
-/// The .NET 8 that the demo fetches, from this user's cache or fetched now. `None` where pip is
+/// The .NET 8 that the demo fetches, from this user's cache or fetched now. `None` if pip is
 /// missing.
 ///
 /// # Panics

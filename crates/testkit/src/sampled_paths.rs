@@ -12,7 +12,7 @@ use crate::{KnownPaths, Tally};
 pub struct SampledPaths {
     /// Samples compared with the program's notes. Lost samples are included as not equal.
     pub tally: Tally,
-    /// Nanoseconds that all samples of the walker threads stand for.
+    /// Nanoseconds that all samples of the walker threads represent.
     pub weight_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl SampledPaths {
     }
 }
 
-/// Samples of an instrument, in the order in which they were recorded.
+/// Samples of an instrument, in recorded order.
 pub fn samples(process: &Process, instrument: &str) -> impl Iterator<Item = Sample> {
     let chunks = process.arenas(instrument).flat_map(|arena| &arena.chunks);
     chunks.flat_map(|chunk| Sample::all(&chunk.bytes.load()).collect::<Vec<_>>())

@@ -45,7 +45,7 @@ pub struct PartTime {
     /// Predicted time in nanoseconds: the time in the base phase, plus the program's additional
     /// time for the slower part.
     pub predicted: f64,
-    /// Time that the part's samples stand for, in nanoseconds.
+    /// Time that the part's samples represent, in nanoseconds.
     pub sampled: f64,
     /// Maximum allowed difference between predicted and sampled time, in nanoseconds.
     pub bound: f64,
@@ -71,8 +71,8 @@ impl Slower {
         Self { phases, ..Self::default() }
     }
 
-    /// Adds a sample: its recorded method names, innermost first, and the CPU time that it stands
-    /// for.
+    /// Adds a sample: its recorded method names, innermost first, and the CPU time that it
+    /// represents.
     pub fn add(&mut self, names: &[&str], weight_ns: u64) {
         let own: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("Slower.")).collect();
         let Some(phase) = own.iter().find_map(|name| name.strip_prefix("Phases::")) else { return };
@@ -90,8 +90,7 @@ impl Slower {
         100.0 * self.odd / (self.odd + self.sampled.values().sum::<f64>()).max(1.0)
     }
 
-    /// All parts in all phases except the base phase; `step_ns` is the time that a sample stands
-    /// for.
+    /// All parts in all phases except the base phase; `step_ns` is the time per sample.
     pub fn parts(&self, step_ns: f64) -> Vec<PartTime> {
         let phases = self.phases.iter().filter(|(phase, _)| *phase != BASE);
         phases.flat_map(|(phase, time)| (0..PARTS.len()).map(|part| self.part(phase, *time, part, step_ns))).collect()

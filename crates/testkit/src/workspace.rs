@@ -36,7 +36,7 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("clrscope-test-").tempdir().expect("a temporary folder can be made")
 }
 
-/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10); `None` where there is no
+/// The unpacked .NET kit (an SDK and runtimes 8, 9 and 10); `None` if there is no
 /// `../shared/dotnet-kit` next to the workspace. Unpacking takes a minute the first time.
 ///
 /// # Panics

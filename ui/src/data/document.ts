@@ -323,7 +323,7 @@ export class Page {
   readonly missing: Missing[];
 
   constructor(packed: Packed) {
-    if (packed.format !== 1) throw new Error(`the data are of format ${packed.format}, and this page knows format 1`);
+    if (packed.format !== 1) throw new Error(`the data has format ${packed.format}, but this page knows only format 1`);
     this.documents = packed.documents.map((document) => new Document(document, packed.values ?? []));
     this.twins = new Set(this.documents.filter((document) => document.packed.physical).map((document) => document.logicalKey));
     this.revision = packed.revision ?? 0;

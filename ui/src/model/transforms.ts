@@ -20,22 +20,22 @@ const kindOfCode = ({ code }: Func) => labelOf(code);
 
 /** Every kind with what menus say, the words before a chip's name, and that name. */
 export const KINDS: { kind: Kind; menu: string; chip: string; help: string; of?(func: Func): string }[] = [
-  { kind: "f", menu: "Focus on function", chip: "focus", help: "only paths through the function, which begin with it" },
-  { kind: "F", menu: "Focus on subtree", chip: "subtree", help: "only what lies below this one path" },
-  { kind: "m", menu: "Merge function into callers", chip: "merged", help: "its own amount goes to whoever called it" },
-  { kind: "M", menu: "Merge this node only", chip: "merged here", help: "as merge, on this one path" },
+  { kind: "f", menu: "Focus on function", chip: "focus", help: "only paths through the function, starting with it" },
+  { kind: "F", menu: "Focus on subtree", chip: "subtree", help: "only what is below this one path" },
+  { kind: "m", menu: "Merge function into callers", chip: "merged", help: "its own amount counts for its callers" },
+  { kind: "M", menu: "Merge this node only", chip: "merged here", help: "as merge, but only on this path" },
   { kind: "d", menu: "Drop paths with function", chip: "dropped", help: "paths through the function are left out" },
   { kind: "c", menu: "Collapse function", chip: "collapsed", help: "what it calls becomes its own" },
   { kind: "C", menu: "Collapse library", chip: "library", help: "calls within its assembly become one frame", of: ({ module }) => module },
   { kind: "r", menu: "Collapse recursion", chip: "recursion", help: "calls of itself become one" },
-  { kind: "k", menu: "Merge all code of its kind", chip: "merged", help: "as merge, with all of the framework, of the runtime, of the kernel", of: kindOfCode },
-  { kind: "K", menu: "Drop paths with code of its kind", chip: "dropped", help: "as drop: garbage collection, for instance, is left out", of: kindOfCode },
+  { kind: "k", menu: "Merge all code of its kind", chip: "merged", help: "as merge, for all code of the framework, the runtime or the kernel", of: kindOfCode },
+  { kind: "K", menu: "Drop paths with code of its kind", chip: "dropped", help: "as drop, for all code of its kind, such as garbage collection", of: kindOfCode },
 ];
 
 /** Changes that are about kinds of code rather than functions. */
 export const PRESETS: { kind: Kind; label: string; help: string }[] = [
   { kind: "o", label: "just my code", help: "framework, runtime and native code is folded into the own code that calls it" },
-  { kind: "w", label: "without waiting", help: "time in which threads waited is left out" },
+  { kind: "w", label: "without waiting", help: "time of waiting threads is left out" },
 ];
 
 /** A change as its chip says it. */

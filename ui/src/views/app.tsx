@@ -402,7 +402,7 @@ export function App({ model }: { model: Model }) {
           <PathBar metrics={metrics} metric={metric} threads={source.served ? allThreads : (profile?.threads ?? [])} state={state} changes={changes} functions={functions} canFold={canFold} canWait={canWait} update={update} setChanges={setChanges} />
         )}
         {tab?.documents.some((one) => page.twins.has(one.logicalKey)) && (
-          <label class="check" title="stacks as the threads had them: below what runs after an await stands the scheduler, or what completed the await">
+          <label class="check" title="stacks as they were on the threads: the caller of code after an await is the scheduler, or what completed the await">
             <input type="checkbox" checked={state.physical} onChange={() => update({ physical: !state.physical, zoom: null, func: null }, true)} /> physical paths
           </label>
         )}
@@ -437,7 +437,7 @@ export function App({ model }: { model: Model }) {
       </div>
       <main>
       <div id="panel" role="tabpanel" aria-labelledby={tab ? `tab-${tab.id}` : undefined} class={`panel ${tab?.form ?? ""}`}>
-        {isWhole && documents.length > 0 && <p class="note warning">What is shown here are sums over the whole run: the chosen part of the time does not change them.</p>}
+        {isWhole && documents.length > 0 && <p class="note warning">This tab shows totals of the whole run: the chosen part of the time does not change them.</p>}
         {ofAll > 0 && <p class="note warning">{ofAll === documents.length ? "What is shown here is" : "A part of what is shown here is"} of all requests, and of what was done for none: the chosen requests do not change it.</p>}
         {absent && <p class="note warning absent">{absent.title} was not recorded: record it with {absent.instruments.map((one) => `-i ${one}`).join(" or ")}.</p>}
         {problem && <p class="note warning">{oneLine(problem)}</p>}
@@ -474,7 +474,7 @@ export function App({ model }: { model: Model }) {
         {isPaths && upsideDown?.wholeLevels != null && <p class="note warning">Callers further up than {upsideDown.wholeLevels} levels are left out: focus on a function to see them.</p>}
         {cutAmount > 0 && measure && isPaths && (
           <p class="note">
-            {amount(cutAmount, measure.unit)} lie on paths that are too small for this page.{isSure ? "" : " Nobody knows here what the changes above would leave of that: it is at most so much."}
+            {amount(cutAmount, measure.unit)} lie on paths that are too small for this page.{isSure ? "" : " What the changes above would leave of that is unknown: at most this much."}
           </p>
         )}
         {cut && cutAmount === 0 && isPaths && tab?.form !== "functions" && <p class="note">{cut}</p>}

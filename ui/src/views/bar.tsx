@@ -57,7 +57,7 @@ export function PathBar({ metrics, metric, threads, state, changes, functions, c
         <input type="checkbox" checked={state.invert} onChange={() => update({ invert: !state.invert, zoom: null }, true)} /> invert
       </label>
       {canFold && (
-        <label class="check" title="native functions whose names nobody knows become one frame of their library">
+        <label class="check" title="native functions without names become one frame of their library">
           <input type="checkbox" checked={!state.nameless} onChange={() => update({ nameless: !state.nameless, zoom: null }, true)} /> fold nameless code
         </label>
       )}

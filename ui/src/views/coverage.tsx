@@ -173,7 +173,7 @@ function Source({ section, file, files, line, search, update }: SourceProps) {
                   <span aria-hidden="true">{mark?.sign ?? ""}</span>
                   <span class="unseen">{mark?.label ?? "no code"}</span>
                 </span>
-                <span role="cell" class="hits" title={mark && "times that it was run"}>{mark ? `${count(of("hits").number(row))}×` : ""}</span>
+                <span role="cell" class="hits" title={mark && "number of times it was run"}>{mark ? `${count(of("hits").number(row))}×` : ""}</span>
                 <span role="cell" class="gone" title={branches > 0 ? "branches that were gone" : undefined}>{branches > 0 ? `${gone}/${branches}` : ""}</span>
                 <code role="cell">{oneLine(text)}</code>
               </div>

@@ -136,7 +136,7 @@ function Boxes({ tree, selected, onSelect, is, dark }: Props & { dark: boolean }
             <b>{tree.name(told)}</b> <span>retains {bytes(tree.size(told))} ({share(tree.size(told) / (tree.whole || 1))})</span> <span>{count(tree.number("objects", told))} objects, {bytes(tree.number("bytes", told))} their own</span>
           </>
         ) : (
-          <span class="faint">As large as what would be free without it; a double click zooms in</span>
+          <span class="faint">As large as what its end would free; a double click zooms in</span>
         )}
         {top >= 0 && <button type="button" class="chip" onClick={() => setTop(tree.parent[top])}>{tree.name(top)} ×</button>}
       </div>

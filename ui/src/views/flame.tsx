@@ -268,7 +268,7 @@ function States({ shown }: { shown: Shown }) {
           key={name}
           aria-pressed={state.states.includes(name)}
           class={state.states.length > 0 && !state.states.includes(name) ? "left-out" : ""}
-          title={`${ABOUT[name] ?? STATES_OF_TIME[name].label}. Click: this time alone, and all again; Ctrl+click: beside others`}
+          title={`${ABOUT[name] ?? STATES_OF_TIME[name].label}. Click: only this time, or all again; Ctrl+click: add it to others`}
           onClick={(event) => choose(name, event.ctrlKey || event.metaKey || event.shiftKey)}
         >
           <Mark shade={STATES_OF_TIME[name]} />
@@ -282,9 +282,9 @@ function States({ shown }: { shown: Shown }) {
 /** More about states than their names say. */
 const ABOUT: Record<string, string> = {
   ready: "Able to run, and waiting for a processor",
-  task: "Blocked on a task in place of an await (sync over async)",
+  task: "Blocked on a task instead of awaiting it (sync over async)",
   waiting: "Waiting for events, pulses, semaphores, the ends of threads and processes",
-  idle: "Threads that are there to wait: of timers, loggers and the like, which stand in one wait for nearly all of their life while others do something",
+  idle: "Threads that exist to wait, such as those of timers and loggers: they spend nearly all of their life in one wait while others work",
   unknown: "Nobody knows",
 };
 

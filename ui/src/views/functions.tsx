@@ -125,7 +125,7 @@ function Summed({ shown, onOpen }: { shown: Shown; onOpen(func: number): void })
         onMenu={(func, x, y) => shown.menuOf(func, x, y)}
         onKey={(func, event) => shown.keyOf(func, event)}
       />
-      <p class="note">Sums of the paths that the filters and changes above leave{hasCut(shown) ? "; what is too small for this page has a row of its own, so that functions have at least as much as is said here" : ""}.</p>
+      <p class="note">Totals of the paths that the filters and changes above leave{hasCut(shown) ? "; what is too small for this page has a row of its own, so that functions have at least as much as is said here" : ""}.</p>
     </div>
   );
 }

@@ -9,7 +9,7 @@ const STANDINGS: Record<Standing, string | null> = {
   still: null,
   recording: "● recording",
   ended: "the program has ended",
-  gone: "'clrscope view' has ended: what was asked for before is still here",
+  gone: "'clrscope view' has ended: the page keeps what it loaded before",
 };
 
 interface Props {

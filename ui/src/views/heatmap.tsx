@@ -125,8 +125,8 @@ function summary({ count: all, failed, underWay, partial }: HeatMap): string {
   const parts = [
     requests(all),
     ...(failed > 0 ? [`${count(failed)} failed`] : []),
-    ...(underWay > 0 ? [`${count(underWay)} under way at the end, with what they took until then`] : []),
-    ...(partial > 0 ? [`${count(partial)} left out, which began before the recording`] : []),
+    ...(underWay > 0 ? [`${count(underWay)} still running at the end, with their time until then`] : []),
+    ...(partial > 0 ? [`${count(partial)} left out because they began before the recording`] : []),
   ];
   return `${parts.join(", ")}.`;
 }
@@ -143,7 +143,7 @@ function inWords(map: HeatMap, cell: Cell): string {
     requests(cell.count),
     `${count(cell.failed)} failed`,
     ...(cell.aborted > 0 ? [`${count(cell.aborted)} aborted by clients`] : []),
-    ...(cell.underWay > 0 ? [`${count(cell.underWay)} under way at the end`] : []),
+    ...(cell.underWay > 0 ? [`${count(cell.underWay)} still running at the end`] : []),
     ...named,
     ...(others > 0 ? [`${count(others)} more ${others === 1 ? "route" : "routes"}`] : []),
   ].join(" · ");

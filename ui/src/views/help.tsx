@@ -14,12 +14,12 @@ const KEYS: [string, string][] = [
   ["arrow keys", "walk through frames and rows; in the tree Right and Left open and close"],
   ["*", "tree: open all below"],
   ["Enter", "flame graph: zoom to the frame; tree: open; functions, also those of the summary and of lines: callers and callees"],
-  ["double click", "flame graph: zoom to the frame; tree, functions: lines of the source, where the function has some; else as Enter"],
+  ["double click", "flame graph: zoom to the frame; tree, functions: source lines, if the function has some; else like Enter"],
   ["W A S D", "flame graph: move up, left, down, right; timeline: W and S zoom, A and D move"],
   ["+ and -, Ctrl+wheel", "flame graph and timeline: zoom; in the flame graph drag or Shift+wheel moves"],
   ["0", "flame graph and timeline: show all"],
-  ["drag", "timeline, charts of collections: choose a part of the time, which filters the other tabs; its chip takes it back"],
-  ["arrow keys, Enter, click", "heat map of requests: walk from cell to cell, choose the requests of one; Esc or their chip takes it back"],
+  ["drag", "timeline, charts of collections: choose a part of the time, which filters the other tabs; its chip removes it"],
+  ["arrow keys, Enter, click", "heat map of requests: walk from cell to cell, choose the requests of one; Esc or their chip undoes it"],
   ["right click, Shift+F10", "menu of a frame or row"],
 ];
 

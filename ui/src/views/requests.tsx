@@ -68,7 +68,7 @@ function OverTime({ section, whole, state, workTab, update }: OverTimeProps) {
       {map ? (
         <Heat map={map} chosen={state.requests} leadsTo={canShowWork ? "the flame graph of its requests" : "the rows of its requests below"} choose={choose} />
       ) : (
-        <p class="nothing">{state.range ? "None of these requests began in the chosen part of the time." : "All of these requests began before the recording: nobody knows how long they took."}</p>
+        <p class="nothing">{state.range ? "None of these requests began in the chosen part of the time." : "All of these requests began before the recording, so how long they took is unknown."}</p>
       )}
       {leftOut > 0 && <p class="note warning">The map has the {count(section.rows)} requests that took longest, of {count(section.rows + leftOut)}.</p>}
     </figure>

@@ -33,8 +33,8 @@ export function FunctionSource({ documents, func, label, of, onClose }: Props) {
       {pieces.length === 0 && (
         <p class="nothing">
           {places.length === 0
-            ? "None of its lines has an amount here: its assembly has no symbol file (PDB) at hand, or all that it did is in what it called."
-            : `Its source is not in this page: ${places.map(oneLine).join(", ")}. A page has sources by report --format html --source or clrscope view; where they lie elsewhere: --source-root FOLDER.`}
+            ? "None of its lines has an amount here: no symbol file (PDB) of its assembly was found, or its whole amount is in what it called."
+            : `Its source is not in this page: ${places.map(oneLine).join(", ")}. Pages of clrscope view and of report --format html --source have sources; if these are elsewhere, add --source-root FOLDER.`}
         </p>
       )}
     </section>

@@ -48,7 +48,7 @@ export function StepsOverTime({ document }: { document: Document }) {
           <div class="heat-times"><Ticks seen={[0, steps.took]} most={innerWidth < 600 ? 3 : 8} /></div>
         </div>
       </div>
-      <div class="told">{told || `${time(steps.took)} from its begin to its end`}</div>
+      <div class="told">{told || `${time(steps.took)} from its start to its end`}</div>
       <div class="legend">
         {KINDS.filter(({ kind }) => all.some((step) => step.kind === kind)).map(({ label, colour }) => <span key={label}><span class="mark" style={{ background: colour }} />{label}</span>)}
         {all.some((step) => step.kind === "throws") && <span><span style={{ color: EXCEPTION.colour }}>{EXCEPTION.shape}</span> {EXCEPTION.label}</span>}
@@ -60,7 +60,7 @@ export function StepsOverTime({ document }: { document: Document }) {
 /** What a step is, when, and where. */
 function inWords(step: Step, lane: string): string {
   const where = step.method && `in ${step.method}${step.line ? ` (${step.line})` : ""}`;
-  const when = step.took > 0 ? `${between(step.after, step.after + step.took)} after its begin, ${time(step.took)}` : `${time(step.after)} after its begin`;
+  const when = step.took > 0 ? `${between(step.after, step.after + step.took)} after its start, ${time(step.took)}` : `${time(step.after)} after its start`;
   const what = step.kind === "runs" ? `runs on ${lane}` : `${step.kind} ${step.what}`;
-  return [what.trim(), where, when, ...(step.isPending ? ["not at its end when the recording ended"] : [])].filter(Boolean).join(" · ");
+  return [what.trim(), where, when, ...(step.isPending ? ["not finished when the recording ended"] : [])].filter(Boolean).join(" · ");
 }

@@ -154,7 +154,7 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
             return lane && (
               <div class="lane" key={lane.key} data-lane={item.index} style={{ top: `${item.start - shown.length * TRACK}px`, height: `${ROW}px` }}>
                 {lane.key === FOLD ? (
-                  <button type="button" class="lane-label fold" aria-expanded={isOpen} title={`Threads that stand idle for nearly all of their time: ${isOpen ? "hide" : "show"} each`} onClick={() => setOpen(!isOpen)}>
+                  <button type="button" class="lane-label fold" aria-expanded={isOpen} title={`Threads that are idle for nearly all of their time: ${isOpen ? "hide" : "show"} each`} onClick={() => setOpen(!isOpen)}>
                     {isOpen ? "▾" : "▸"} {lane.label}
                   </button>
                 ) : (

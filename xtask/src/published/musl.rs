@@ -268,7 +268,7 @@ impl Musl {
     /// `doctor` names the C library and the agents.
     fn doctor(&self) -> Result<String, String> {
         let said = run_within(self.command(&["/bin/clrscope", "doctor", "--json"]), PATIENCE).stdout_text();
-        let words = "is musl; there are agents for glibc and musl";
+        let words = "is musl; agents exist for glibc and musl";
         if said.contains(words) { Ok(words.to_owned()) } else { Err(said) }
     }
 

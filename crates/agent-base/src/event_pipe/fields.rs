@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    /// UTF-16 units of the next text, which ends with a zero. `None` where the zero is missing.
+    /// UTF-16 units of the next text, which ends with a zero. `None` if the zero is missing.
     pub fn text(&mut self) -> Option<impl Iterator<Item = u16> + Clone + use<'a>> {
         let (units, _) = self.0.as_chunks::<2>();
         let length = units.iter().position(|unit| *unit == [0, 0])?;

@@ -38,8 +38,8 @@ pub const RUNTIME_PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
 
 /// The event source through which a program marks parts of its recording.
 pub const MARKS: &str = "clrscope";
-/// The event source of xUnit, which says when a test begins and ends (`TestEventSource` of xUnit 2
-/// and 3).
+/// The event source of xUnit, which reports when a test begins and ends (`TestEventSource` of xUnit
+/// 2 and 3).
 pub const XUNIT: &str = "xUnit.TestEventSource";
 
 /// Providers of the events that instruments look for.
@@ -68,7 +68,7 @@ const MOST_PROVIDERS: usize = 64;
 pub struct RuntimeEvent<'a> {
     /// Number of the event within its provider.
     pub id: u32,
-    /// Version of the event, which says what fields it has.
+    /// Version of the event, which determines its fields.
     pub version: u32,
     /// The fields of the event, not read yet.
     pub fields: Fields<'a>,
@@ -104,7 +104,7 @@ pub struct EventPipe {
     is_open: AtomicBool,
     /// Whether a thread is about to make `is_open` equal to `is_wanted`.
     is_changing: AtomicBool,
-    /// Time up to which the first session waits for the first event source; 0 where it does not.
+    /// Time until which the first session waits for the first event source; 0 if it does not wait.
     waits_until_ns: AtomicU64,
     /// The providers of all events so far, each with its name if it is one of [`KNOWN`].
     providers: RwLock<Vec<(EventPipeProviderId, Option<&'static str>)>>,
@@ -128,7 +128,7 @@ impl EventPipe {
     }
 
     /// Requests those events of a provider that have any of these keywords, up to this level of
-    /// detail. To be called before [`begin`](Self::begin). Requests of several instruments for one
+    /// detail. Call it before [`begin`](Self::begin). Requests of several instruments for one
     /// provider are combined: all keywords, and the highest level.
     pub fn want(&self, provider: &str, keywords: u64, level: u32) {
         self.want_with(ProviderConfig { name: provider.to_owned(), keywords, level, filter: None });
@@ -148,7 +148,7 @@ impl EventPipe {
     }
 
     /// Requests events of a provider that does not exist yet. The provider learns of the request
-    /// when it is created. `false` where the request may come too late, as the session is about to
+    /// when it is created. `false` if the request may come too late, as the session is about to
     /// begin.
     pub fn want_next(&self, provider: &ProviderConfig) -> bool {
         let Ok(sessions) = self.sessions.try_lock() else { return false };
@@ -200,9 +200,9 @@ impl EventPipe {
         self.waits_until_ns.store(monotonic_ns() + LONGEST_NS, Ordering::Release);
     }
 
-    /// To be called when the first event source of managed code is being created, on the thread
-    /// that creates it. When this returns, a session that [waits](Self::wait_for_source) for this
-    /// moment exists.
+    /// Call it when the first event source of managed code is being created, on the thread that
+    /// creates it. When this returns, a session that [waits](Self::wait_for_source) for this moment
+    /// exists.
     pub fn first_source_created(&self) {
         if self.waits_until_ns.swap(0, Ordering::AcqRel) != 0 && self.is_wanted.load(Ordering::Acquire) {
             self.begin_here();
@@ -216,7 +216,7 @@ impl EventPipe {
         }
     }
 
-    /// Like [`begin`](Self::begin), but the session exists when this returns. To be called in the
+    /// Like [`begin`](Self::begin), but the session exists when this returns. Call it in the
     /// callback `event_pipe_provider_created`, on the thread that creates the provider and may
     /// raise an event next. Does nothing if another thread is about to start or stop sessions.
     /// Waiting for that thread would be a deadlock: it may need the lock of event sources, which

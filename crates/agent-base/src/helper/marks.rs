@@ -22,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Queue of boundaries that wait for the helper thread.
 #[derive(Default)]
 pub(super) struct Marks {
-    /// Whether boundaries are accepted: the recording goes on, and the helper thread handles them.
+    /// Whether boundaries are accepted: the process is being recorded, and the helper thread
+    /// handles them.
     are_taken: AtomicBool,
     /// Whether any instrument counts up to a boundary.
     have_gains: AtomicBool,
@@ -66,12 +67,12 @@ impl Marks {
 }
 
 impl HelperHandle {
-    /// Whether the program's code can draw boundaries, because the recording goes on.
+    /// Whether the program's code can draw boundaries, because the process is being recorded.
     pub fn takes_marks(&self) -> bool {
         self.0.marks.are_taken.load(Ordering::Acquire)
     }
 
-    /// Draws a boundary between parts. Boundaries are noted in the order in which they are drawn.
+    /// Draws a boundary between parts. Boundaries are noted in the order of the calls.
     pub fn draw(&self, writer: &ProcessWriter, kind: BoundaryKind, name: &str) -> DrawnBoundary {
         let marks = &self.0.marks;
         let name = name.to_owned();
@@ -94,8 +95,8 @@ impl HelperHandle {
         DrawnBoundary(self.0.marks.queue().drawn)
     }
 
-    /// Waits until a boundary is noted: at most two seconds, and only while recording goes on.
-    /// Returns whether it is noted.
+    /// Waits until a boundary is noted, at most two seconds, and only while the process is being
+    /// recorded. Returns whether it was noted.
     pub fn wait_for_boundary(&self, boundary: DrawnBoundary) -> bool {
         let (marks, deadline) = (&self.0.marks, Instant::now() + PATIENCE);
         let mut queue = marks.queue();

@@ -49,8 +49,8 @@ pub trait Task: Send {
     /// Called when the recording is about to be copied. The task records what only the process
     /// knows so far.
     fn get_ready_for_copy(&mut self) {}
-    /// Called when recording stops while the process goes on: until it returns true, and now and
-    /// then after that.
+    /// Called when recording stops while the process keeps running: until it returns true, and now
+    /// and then after that.
     fn stop(&mut self) -> bool {
         true
     }
@@ -63,14 +63,14 @@ pub trait Task: Send {
     fn answer(&self) -> Option<Answer> {
         Some(Answer::Failed)
     }
-    /// Called when the recording is about to end while the process goes on, until it returns true.
-    /// After that, tasks [stop](Self::stop).
+    /// Called when the recording is about to end while the process keeps running, until it returns
+    /// true. After that, tasks [stop](Self::stop).
     fn finish(&mut self) -> bool {
         true
     }
-    /// Called when the recording is over and the process goes on, until it returns true. Every task
-    /// has [stopped](Self::stop) and none starts again. The task reverts its changes to the
-    /// program's code. A task that needs the runtime for this asks on a thread that the runtime
+    /// Called when the recording is over and the process keeps running, until it returns true.
+    /// Every task has [stopped](Self::stop) and none starts again. The task reverts its changes to
+    /// the program's code. A task that needs the runtime for this asks on a thread that the runtime
     /// knows.
     fn undo(&mut self) -> bool {
         true
@@ -97,7 +97,7 @@ pub trait Detach: Send + Sync {
     /// Whether the recording is not wanted any more. To be called on the helper thread, as this
     /// sometimes reads the file system.
     fn is_abandoned(&self, now_ns: u64) -> bool;
-    /// To be called when the runtime has refused the setup.
+    /// Call it when the runtime has refused the setup.
     fn was_refused(&self);
     /// Asks the runtime to detach the agent. Returns true if the runtime will detach it or has done
     /// so, or if the agent is dormant instead.
@@ -109,8 +109,8 @@ pub trait Detach: Send + Sync {
 pub enum Gains {
     /// There is more to note.
     More,
-    /// All gains are noted under this number. 0 if events and their times already tell everything,
-    /// or if the recording has no room for gains.
+    /// All gains are noted under this number. 0 if events and their times suffice, or if there is
+    /// no room for gains.
     Noted(u32),
 }
 
@@ -157,8 +157,8 @@ impl HelperHandle {
         self.0.gone.load(Ordering::Acquire)
     }
 
-    /// To be called when the program ends. Waits at most `most` until the thread has made one more
-    /// whole round, including postponed work.
+    /// Call it when the program ends. Waits at most `most` until the thread has completed one more
+    /// round, including postponed work.
     pub fn wait_for_last_round(&self, most: Duration) {
         self.0.is_ending.store(true, Ordering::Release);
         let target = self.0.rounds.load(Ordering::Acquire) + 2;
@@ -229,12 +229,12 @@ impl HelperHandle {
     }
 
     /// Sets how the agent leaves the process when the recording is over; without this call it
-    /// stays. To be called before [`start`](Self::start).
+    /// stays. Call it before [`start`](Self::start).
     pub fn set_detachment(&self, detachment: Box<dyn Detach>) {
         let _ = self.0.detachment.set(detachment);
     }
 
-    /// To be called when an attached agent has finished its first work, such as adding probes to
+    /// Call it when an attached agent has finished its first work, such as adding probes to
     /// methods. The requested duration of the recording begins now.
     pub fn has_attached(&self) {
         self.0.is_attached.store(true, Ordering::Release);

@@ -1,5 +1,5 @@
-//! Pause, restart and end of the recording while the process goes on, and boundaries between its
-//! parts.
+//! Pause, restart and end of the recording while the process keeps running, and boundaries between
+//! its parts.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(2);
 /// The thread's work between two steps of noting gains.
 #[derive(Debug, Clone, Copy)]
 enum Meanwhile {
-    /// A round: recording goes on.
+    /// A round; recording continues.
     GoOn,
     /// Signs of life: recording is paused.
     ShowLife,
@@ -188,8 +188,8 @@ impl Helper {
         self.tasks.iter_mut().all(|task| task.undo())
     }
 
-    /// Ends the recording while the process goes on. Waits until every thread's hooks are off, and
-    /// makes sure that they stay off.
+    /// Ends the recording while the process keeps running. Waits until every thread's hooks are
+    /// off, and makes sure that they stay off.
     pub(super) fn stop(&mut self) {
         log(Level::Info, || "recording ends: every thread's hooks are switched off".to_owned());
         self.link.marks.take(false);

@@ -36,7 +36,7 @@ areas! {
     /// `u32`: 1 while hooks with `clock=tsc` must not read the clock, to measure the cost of
     /// reading it.
     CLOCK_OFF: 4, at 52;
-    /// `u64`: address of the thread's map of edges, 0 where none of its callers has many callees.
+    /// `u64`: address of the thread's map of edges, 0 if none of its callers has many callees.
     EDGE_MAP: 8, at 56;
     /// `u32`: number of bits by which a fingerprint is shifted right to give its index in the map
     /// of edges.
@@ -49,18 +49,18 @@ areas! {
     /// method, until the outcome is known; 0 for none.
     AWAIT: 4, at 124;
     /// `u64`: the highest frame pointer below which a running finally or catch block has ended
-    /// frames; 0 where none has.
+    /// frames; 0 if none has.
     ENDED_BY_BLOCK: 8, at 224;
-    /// `u64`: the stack is nearly used up below this address; 0 where its end is unknown.
+    /// `u64`: the stack is nearly used up below this address; 0 if its end is unknown.
     LITTLE_STACK: 8, at 232;
     /// The active filters, as the shadow stack's rules keep them.
     FILTERS: FILTERS_BYTES, at 128;
     /// `u64`: address of the chunk that receives the thread's `flow` events.
     FLOW_CHUNK: 8, at 208;
-    /// `u32`: bytes of free room in that chunk, 0 where there is no chunk.
+    /// `u32`: bytes of free room in that chunk, 0 if there is no chunk.
     FLOW_ROOM: 4, at 216;
-    /// `u32`: bytes of free room in the thread's chunk for calls of probed methods, 0 where there
-    /// is no chunk.
+    /// `u32`: bytes of free room in the thread's chunk for calls of probed methods, 0 if there is
+    /// no chunk.
     PROBE_ROOM: 4, at 220;
     /// `u64`: address of the chunk that receives the thread's calls of probed methods.
     PROBE_CHUNK: 8, at 240;

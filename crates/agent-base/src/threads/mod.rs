@@ -66,7 +66,7 @@ pub trait FollowThreads: Send + Sync {
     fn thread_ends(&self, record: ThreadRecord);
 }
 
-/// Registers `followers` for threads. To be called before any hook. Returns whether that worked.
+/// Registers `followers` for threads. Call it before any hook. Returns whether that worked.
 /// `begins_late`: the program was running before the recording began.
 pub fn prepare(
     writer: &'static ProcessWriter,
@@ -84,19 +84,19 @@ pub fn prepare(
     made
 }
 
-/// Whether threads are followed, because a recording of this process goes on.
+/// Whether threads are tracked, because this process is being recorded.
 pub fn is_prepared() -> bool {
     REGISTRY.get().is_some()
 }
 
-/// Forgets all threads in a forked child, where no thread is followed. Async-signal-safe.
+/// Forgets all threads in a forked child, where no thread is tracked. Async-signal-safe.
 pub fn withdraw() {
     REGISTRY.withdraw();
     hooks::set_current_record(ptr::null_mut());
 }
 
-/// Forgets all threads when the recording is over while the process goes on. When this returns, no
-/// record is used any more. To be called when no callbacks come any more and there are no hooks.
+/// Forgets all threads after a recording while the process keeps running. When this returns, no
+/// record is used any more. Call it when there are no more callbacks and no hooks.
 pub fn let_go() {
     HAS_LET_GO.store(true, Ordering::SeqCst);
     REGISTRY.withdraw();
@@ -126,7 +126,7 @@ fn is_of_this_recording(address: *mut u8) -> bool {
     !HAS_LET_GO.load(Ordering::Relaxed) || kept() == address.cast()
 }
 
-/// The calling thread's record, if the thread has one and recording goes on. Safe in a hook.
+/// The calling thread's record, if it has one and the process is being recorded. Safe in a hook.
 #[inline]
 pub fn active() -> Option<ThreadRecord> {
     known().filter(|_| !hooks::is_stopped())
@@ -208,7 +208,7 @@ pub fn seen(os_id: u32) -> Option<ThreadRecord> {
     Some(record)
 }
 
-/// The end of the calling thread's stack, 0 where it is unknown.
+/// The end of the calling thread's stack; 0 if unknown.
 pub fn stack_end() -> usize {
     CurrentStack::bounds().map_or(0, |bounds| bounds.end)
 }

@@ -21,9 +21,9 @@ pub struct BoxLayout {
     pub module: ModuleId,
     /// Token of the code: `MoveNext` of the state machine.
     pub token: Token,
-    /// Offset in the box of the state machine, or of the reference to the state machine.
+    /// Offset within the box of the state machine, or of the reference to it.
     pub machine: usize,
-    /// Whether the state machine lies in the box, as a value.
+    /// Whether the box contains the state machine itself, as a value.
     pub is_value: bool,
     /// Offset in the state machine of the number of its current await; `None` if unknown.
     pub state: Option<usize>,
@@ -32,8 +32,8 @@ pub struct BoxLayout {
 }
 
 impl BoxLayout {
-    /// Finds the layout of the boxes of a class; `None` if it is unknown, or if the class is not a
-    /// box. Asks the runtime, but loads nothing: the type arguments of an existing box are loaded
+    /// Finds the layout of the boxes of a class; `None` if unknown, or if the class is not a box.
+    /// Asks the runtime, but loads nothing: the type arguments of an existing box are loaded
     /// already.
     pub fn find(info: &ProfilerInfo, names: &NameCache, class: ClassId) -> Option<Self> {
         let about = info.class_info(class).ok()?;

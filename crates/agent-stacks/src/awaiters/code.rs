@@ -28,8 +28,8 @@ pub(super) enum CodePart {
 
 /// Async code by address.
 pub(super) struct AsyncCode {
-    /// A bit for each grain of code, by the lower bits of its address: whether async code may lie
-    /// there.
+    /// A bit for each grain of code, by the lower bits of its address: whether it may contain async
+    /// code.
     grains: Box<[AtomicU64]>,
     bodies: RwLock<Bodies>,
     /// Counts changes to the table.
@@ -87,8 +87,8 @@ impl AsyncCode {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// To be called when code was unloaded: identifiers of functions may be reused, and other code
-    /// may be placed at these addresses.
+    /// Call it when code was unloaded: identifiers of functions may be reused, and other code may
+    /// be placed at these addresses.
     pub(super) fn forget(&self) {
         let mut bodies = self.bodies.write().unwrap_or_else(PoisonError::into_inner);
         *bodies = Bodies::default();

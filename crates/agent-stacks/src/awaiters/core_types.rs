@@ -44,8 +44,8 @@ pub(super) struct CoreTypes {
     pub(super) wrapper: TypeWithField,
     /// The type of the continuation of a thread that blocks.
     pub(super) blocked_thread: usize,
-    /// The type of a list of several continuations, with the field for its elements; `None` if not
-    /// known.
+    /// The type of a list of several continuations, with the field for its elements; `None` if
+    /// unknown.
     pub(super) list: Option<TypeWithField>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct CoreTypes {
 pub(super) struct ChainReader<'c> {
     /// The framework's types by which the chain is followed.
     pub(super) core: &'c CoreTypes,
-    /// Whether the runtime may be asked while the chain is read.
+    /// Whether the runtime may be queried while the chain is read.
     pub(super) questions: Questions,
     /// The memory from which objects are read.
     pub(super) memory: ObjectMemory<'c>,
@@ -116,7 +116,7 @@ impl CoreTypes {
 }
 
 /// The first word of objects of the task type, from which all tasks are derived. `None` if the type
-/// is not loaded, or if base classes can't be read. To be called on threads of the agent.
+/// is not loaded, or if base classes can't be read. Call it on threads of the agent.
 pub fn task_class(info: &ProfilerInfo, functions: &Functions) -> Option<usize> {
     let core = CoreLibrary::find(info, functions)?;
     let loaded = |name: &str| core.class(name, None).map(ClassId::as_raw);

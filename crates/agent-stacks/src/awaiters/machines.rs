@@ -20,7 +20,7 @@ const STATE_WORDS: usize = 32;
 /// The kind of builder that makes the task of an async method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builder {
-    /// A builder of a task, or of a value task that stands for a task.
+    /// A builder of a task, or of a value task that wraps a task.
     Task,
     /// The builder of an `async void` method, whose task no code sees.
     Void,
@@ -157,7 +157,7 @@ impl Awaiters {
     }
 
     /// The state machine type of the boxes of a class. `Some(None)` where the class is of other
-    /// tasks, `None` where that is not known.
+    /// tasks, `None` if that is not known.
     fn machine_in(&self, core: &CoreTypes, class: ClassId) -> Option<Option<(ClassId, ClassInfo)>> {
         let about = self.info.class_info(class).ok()?;
         let metadata = self.functions.names().metadata(&self.info, core.module).ok()?;

@@ -84,13 +84,13 @@ pub(crate) struct Resumed {
     pub(crate) this: usize,
 }
 
-/// Whether the runtime may be asked while a chain is read.
+/// Whether the runtime may be queried while a chain is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Questions {
-    /// The runtime may be asked about new classes: on the thread that uses these objects, or on
+    /// The runtime may be queried about new classes: on the thread that uses these objects, or on
     /// another thread while unloads [wait](Unloads::hold).
     Asked,
-    /// The runtime may not be asked. Open questions are kept for [`Awaiters::look_up_wanted`].
+    /// The runtime must not be queried. Open queries are kept for [`Awaiters::look_up_wanted`].
     Noted,
 }
 
@@ -175,19 +175,19 @@ struct KnownClasses {
     /// methods. Code that takes over a running frame (OSR) leaves `this` where the earlier code has
     /// stored it.
     stored: HashMap<FunctionId, i32>,
-    /// Functions of async methods, by their state machine types; `None` where the runtime doesn't
+    /// Functions of async methods, by their state machine types; `None` if the runtime doesn't
     /// know.
     code: HashMap<(ModuleId, Token), Option<FunctionId>>,
-    /// State machine types whose functions were needed where the runtime may not be asked, each
-    /// with the number of unloads before.
+    /// State machine types whose functions were needed where no query was allowed, each with the
+    /// number of unloads before.
     wanted: Vec<((ModuleId, Token), u64)>,
-    /// First words of objects that may be tasks, seen where the runtime may not be asked, each with
-    /// the number of unloads before.
+    /// First words of objects that may be tasks, seen where no query was allowed, each with the
+    /// number of unloads before.
     wanted_classes: Vec<(usize, u64)>,
     /// Functions that may be async methods, noted in the same way.
     wanted_functions: Vec<(FunctionId, u64)>,
-    /// Classes derived from continuation classes that chains have passed through, with the field by
-    /// which they lead on.
+    /// Classes derived from continuation classes, seen in chains, with the field that leads to the
+    /// next object.
     continuations: Vec<(usize, usize)>,
 }
 
@@ -213,15 +213,15 @@ impl Awaiters {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when code was unloaded: identifiers may be reused.
+    /// Call it when code was unloaded: identifiers may be reused.
     pub(crate) fn forget(&self) {
         *self.known() = KnownClasses::default();
         self.code.forget();
     }
 
-    /// To be called when a method was compiled. Returns whether the method is async code. For the
-    /// first async method, also looks up the framework's types. This can't wait for a stack walk,
-    /// where objects must not move and the runtime refuses most questions.
+    /// Call it when a method was compiled. Returns whether the method is async code. For the first
+    /// async method, also looks up the framework's types. This can't wait for a stack walk, where
+    /// objects must not move and the runtime refuses most questions.
     pub(crate) fn compiled(&self, function: FunctionId) -> bool {
         let is_method = self.method(function, Questions::Asked).is_some();
         if is_method
@@ -255,7 +255,7 @@ impl Awaiters {
         }
     }
 
-    /// Looks up the classes and functions that stack walks needed but did not know. To be called on
+    /// Looks up the classes and functions that stack walks needed but did not know. Call it on
     /// threads of the agent.
     pub fn look_up_wanted(&self) {
         if !self.is_wanted.swap(false, Ordering::AcqRel) {
@@ -304,15 +304,15 @@ impl Awaiters {
         self.method(function, questions)?.builder
     }
 
-    /// Requests a look-up of a possible async method that was seen where the runtime may not be
-    /// asked.
+    /// Requests a look-up of a possible async method that was seen where the runtime must not be
+    /// queried.
     fn want_function(&self, function: FunctionId) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_functions, function, unloads);
         self.is_wanted.fetch_or(is_noted, Ordering::AcqRel);
     }
 
-    /// Requests a look-up of a class that was seen where the runtime may not be asked.
+    /// Requests a look-up of a class that was seen where the runtime must not be queried.
     fn want_class(&self, class: usize) {
         let unloads = self.unloads.count();
         let is_noted = add_if_new(&mut self.known().wanted_classes, class, unloads);
@@ -376,7 +376,7 @@ impl Awaiters {
             if self.core.set(found.ok()).is_ok()
                 && let Some(why) = why
             {
-                let text = format!("paths are those that threads had: {why}, so who awaits a method can't be read");
+                let text = format!("paths are those of the threads: {why}, so it can't be read who awaits a method");
                 self.functions.remark(RemarkKind::NoAwaiters, &text);
             }
         }

@@ -11,9 +11,9 @@ use clr_profiler::internals::{CurrentStack, ReturnAddress};
 use super::code::CodePart;
 use super::{Awaiters, Chain, Questions};
 
-/// The innermost resumed method on a stack, after folding some of its return addresses. The result
-/// is the same as that of a search from the innermost frame outwards. The result is only one word,
-/// because each known frame of a thread stores one.
+/// The innermost resumed method on a stack, folded from some of its return addresses. Equals the
+/// result of a search from the innermost frame outwards, but takes one word, because each known
+/// frame of a thread stores one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResumedFrame(
     /// 0 for no method, or one with an unknown `this`; [`NEXT`]; or the encoding of a method.
@@ -64,7 +64,7 @@ impl LastChain {
 pub struct Moment {
     /// Number of collections so far: objects move only during collections.
     pub collections: u64,
-    /// Whether the runtime may be asked about the object: the callback keeps it alive.
+    /// Whether the callback keeps the object alive, so that the runtime can be queried about it.
     pub may_ask: bool,
 }
 
@@ -107,7 +107,7 @@ impl Awaiters {
     }
 
     /// The chain of awaiters of a method on the calling thread's stack. The chain is read only if
-    /// `last` belongs to another method. To be called in a callback in which objects don't move.
+    /// `last` belongs to another method. Call it in a callback in which objects don't move.
     #[inline]
     pub fn chain_here<'o>(
         &self,

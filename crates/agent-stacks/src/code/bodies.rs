@@ -20,7 +20,7 @@ use crate::unwind::images::{Image, Images};
 use crate::unwind::tables::{BodyCode, BodyUnwind, OwnMemory};
 use crate::unwind::{BodyStep, FrameShape, arch};
 
-/// Time for which unloaded code is remembered, as samples of it may still come.
+/// Time that unloaded code is remembered, as samples of it may still come.
 const REMEMBERED_NS: u64 = 5_000_000_000;
 /// Bytes of a body that are searched for counters.
 const SEARCHED: usize = 4096;
@@ -34,7 +34,7 @@ const TOLD_LATE_NS: u64 = 100_000_000;
 pub struct Body {
     /// Addresses of the piece.
     pub addresses: Range<usize>,
-    /// Beginning of the body, which is not that of the piece if the piece is cold code.
+    /// Start of the body; differs from the start of the piece if the piece is cold code.
     start: usize,
     function: u32,
     id: FunctionId,
@@ -136,7 +136,7 @@ pub(super) struct Bodies {
     tiers_off: OnceCell<bool>,
     /// Number of bodies so far.
     made: u64,
-    /// Whether the runtime may be asked, because unloads are waiting.
+    /// Whether the runtime may be queried, because unloads are waiting.
     pub(super) asks: bool,
 }
 
@@ -219,8 +219,8 @@ impl Bodies {
         self.live.get(&body.addresses.start).is_some_and(|live| live.number == body.number)
     }
 
-    /// Whether the runtime may be asked about the method of a body. It may not if the method may be
-    /// unloaded.
+    /// Whether the runtime may be queried about the method of a body. It may not if the method may
+    /// be unloaded.
     pub(super) fn may_ask_about(&self, body: &Body) -> bool {
         self.asks && self.is_live(body)
     }
@@ -457,7 +457,7 @@ impl Bodies {
         (unwind, code)
     }
 
-    /// The layout of a body's frame behind the prolog; `None` if unknown.
+    /// The layout of a body's frame after the prolog; `None` if unknown.
     pub(super) fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.unwind(body).0.frame().map(FrameShape::from_step)
     }
@@ -470,7 +470,7 @@ impl Bodies {
         *body.has_blocks.get_or_init(|| body_of(&self.info, body.id).is_ok_and(|il| has_blocks(&il)))
     }
 
-    /// The name of the body's method; `None` where the runtime may not be asked.
+    /// The name of the body's method; `None` if the runtime must not be queried.
     pub(super) fn name(&self, body: &Body) -> Option<String> {
         self.may_ask_about(body).then(|| self.functions.names().function(&self.info, body.id).name.clone())
     }

@@ -26,8 +26,8 @@ impl CodeMap {
         }
     }
 
-    /// Answers the open questions of callbacks that follow frame pointers. Questions for which the
-    /// runtime may not be asked stay open.
+    /// Answers the open queries of callbacks that follow frame pointers, except those for which no
+    /// query of the runtime is allowed now.
     pub fn settle(&mut self, hidden: &HiddenReturns) {
         self.look(|map| {
             if map.questions() == Questions::Asked {

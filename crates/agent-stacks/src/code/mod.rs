@@ -48,7 +48,7 @@ const STALE_NS: u64 = 2_000_000_000;
 /// new, each interval is twice as long as the one before.
 const HASTE_NS: u64 = 50_000_000;
 
-/// What kind of code lies at an address.
+/// What kind of code is at an address.
 #[derive(Clone)]
 pub enum Place {
     /// A compiled method.
@@ -63,7 +63,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Whether this already existed at a time, as far as known.
+    /// Whether this already existed at a time, if known.
     fn is_as_old_as(&self, time_ns: u64) -> bool {
         match self {
             Self::Method(body) => body.is_as_old_as(time_ns),
@@ -120,9 +120,9 @@ pub struct CodeMap {
     haste_ns: u64,
     /// Whether mappings were removed or replaced since cached addresses were last dropped.
     has_moved: bool,
-    /// Places found at addresses, until code is unloaded or new code is placed where none was.
+    /// What was found at addresses, until code is unloaded or new code appears where none was.
     places: HashMap<usize, Place, BuildHasherDefault<Mix>>,
-    /// Whether a call ends before an address, where that could be read.
+    /// Whether a call ends right before an address; `None` if unreadable.
     calls: HashMap<usize, Option<bool>, BuildHasherDefault<Mix>>,
     /// Frames by number of the body and address.
     frames: HashMap<(u64, usize, bool), StackFrame, BuildHasherDefault<Mix>>,
@@ -132,9 +132,9 @@ pub struct CodeMap {
     unloads: u64,
 }
 
-/// Runs `look` with `owner`. Unloads wait in the meantime, so the code map of `owner` may ask the
-/// runtime. If there was an unload that the map does not know of, or one is going on, the runtime
-/// is not asked, and unknown addresses stay unknown. Looks must not be nested.
+/// Runs `look` with `owner`. Unloads wait in the meantime, so the code map of `owner` may query the
+/// runtime. If the map missed an unload, or one is in progress, the runtime is not queried, and
+/// unknown addresses stay unknown. Calls must not be nested.
 pub fn look<T, R>(owner: &mut T, map: fn(&mut T) -> &mut CodeMap, look: impl FnOnce(&mut T) -> R) -> R {
     let unloads = Arc::clone(map(owner).feed.unloads());
     let held = unloads.hold(map(owner).unloads);
@@ -200,7 +200,7 @@ impl CodeMap {
         has_changed
     }
 
-    /// Whether there was an unload that the map does not know of yet.
+    /// Whether the map has missed an unload.
     pub fn is_behind(&self) -> bool {
         self.feed.unloads().count() != self.unloads
     }
@@ -241,7 +241,7 @@ impl CodeMap {
         look(self, |map| map, look_at)
     }
 
-    /// Whether the runtime may be asked about objects on a stack.
+    /// Whether the runtime may be queried about objects on a stack.
     pub(crate) fn questions(&self) -> Questions {
         if self.bodies.asks { Questions::Asked } else { Questions::Noted }
     }
@@ -260,8 +260,8 @@ impl CodeMap {
         self.feed.last_unload_ns() >= time_ns
     }
 
-    /// Whether an address is a return address, as far as known without reading the list of mappings
-    /// again. Meant for words that mostly only look like addresses.
+    /// Whether an address is a return address, without reading the list of mappings again. For
+    /// words most of which only look like addresses.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)
@@ -291,7 +291,7 @@ impl CodeMap {
         library.elf.has_unwind_data((address as u64).wrapping_sub(distance))
     }
 
-    /// Whether the place at an address stays the same until code is unloaded.
+    /// Whether this result for an address holds until code is unloaded.
     pub fn lasts(&self, place: &Place) -> bool {
         match place {
             Place::Method(body) => self.bodies.is_live(body),
@@ -356,7 +356,7 @@ impl CodeMap {
         }
     }
 
-    /// The frame for a place, as it is recorded. `is_return`: the address is a return address.
+    /// The frame to record for a place in code. `is_return`: the address is a return address.
     pub fn frame(&mut self, place: &Place, address: usize, is_return: bool) -> StackFrame {
         match place {
             Place::Method(body) => {
@@ -449,7 +449,7 @@ impl CodeMap {
 
     /// The code at an address to which a call leads. `is_guess`: the address comes from bytes that
     /// look like a call. They may be something else, or a call that was never made, and the runtime
-    /// may be asked about such an address only where it places compiled code, not in images
+    /// may be queried about such an address only where it places compiled code, not in images
     /// ([`code_owner`](clrscope_agent_base::code_owner)).
     fn code_at(&mut self, address: usize, is_guess: bool, time_ns: u64) -> CodeAt {
         let method = |body: Arc<Body>| CodeAt::Method { method: body.id(), start: body.start() };
@@ -475,7 +475,7 @@ impl CodeMap {
         self.bodies.step(body, address, is_return)
     }
 
-    /// The layout of a body's frame behind the prolog; `None` if unknown.
+    /// The layout of a body's frame after the prolog; `None` if unknown.
     pub fn frame_shape(&mut self, body: &Arc<Body>) -> Option<FrameShape> {
         self.bodies.frame_shape(body)
     }
@@ -485,12 +485,12 @@ impl CodeMap {
         body.frame(None)
     }
 
-    /// Whether a body has catch, finally or filter blocks, as far as known.
+    /// Whether a body is known to have catch, finally or filter blocks.
     pub fn has_blocks(&self, body: &Body) -> bool {
         self.bodies.has_blocks(body)
     }
 
-    /// The name of a body's method; `None` where the runtime may not be asked.
+    /// The name of a body's method; `None` if the runtime must not be queried.
     pub fn name(&self, body: &Body) -> Option<String> {
         self.bodies.name(body)
     }

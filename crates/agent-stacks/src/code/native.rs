@@ -28,7 +28,7 @@ pub(crate) enum Contents {
 pub struct Library {
     /// File name of the library.
     pub name: String,
-    /// Path of the file, as the process has mapped it.
+    /// Path of the file, as mapped by the process.
     pub path: PathBuf,
     /// Address at which the file's lowest segment is loaded.
     pub base: usize,

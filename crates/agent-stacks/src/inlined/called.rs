@@ -11,7 +11,7 @@ const MOST_JUMPS: usize = 6;
 /// Most bytes of a body that are searched for calls.
 const MOST_CODE: usize = 16 << 10;
 
-/// What lies at an address, as far as calls are concerned.
+/// What is at an address, as far as calls are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeAt<Id = FunctionId> {
     /// Code of a method, which begins at `start`.
@@ -25,7 +25,7 @@ pub(crate) enum CodeAt<Id = FunctionId> {
     Piece,
     /// Code of a library.
     Library,
-    /// It is not known what lies there.
+    /// Unknown.
     Unknown,
 }
 
@@ -40,9 +40,9 @@ pub(crate) enum CallTarget<Id = FunctionId> {
     Unknown,
 }
 
-/// The method called by the call that returns to an address. `code_at` says what lies at an
-/// address. A method's own code is never searched: a method that begins with a jump passes its
-/// caller's call on to another method, but is itself the called method.
+/// The method called by the call that returns to an address. `code_at` says what is at an address.
+/// A method's own code is never searched: a method that begins with a jump passes its caller's call
+/// on to another method, but is itself the called method.
 pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(usize) -> CodeAt<Id>) -> CallTarget<Id> {
     let mut before = [0; BEFORE_CALL];
     let is_read = return_address.checked_sub(BEFORE_CALL).is_some_and(|start| copy_if_there(start, &mut before));
@@ -50,9 +50,9 @@ pub(crate) fn called_before<Id>(return_address: usize, mut code_at: impl FnMut(u
     destination.map_or(CallTarget::Nothing, |destination| reached(destination, &mut code_at))
 }
 
-/// The methods that code calls by direct instructions, each once, as far as they are known now. Any
-/// bytes that look like a call are taken for a call, so `code_at` is also asked about addresses
-/// that no call leads to.
+/// The methods that code calls by direct instructions, without duplicates, as far as they are known
+/// now. Any bytes that look like a call are taken for a call, so `code_at` is also asked about
+/// addresses that no call leads to.
 pub(crate) fn called_by<Id: PartialEq>(
     addresses: &Range<usize>,
     mut code_at: impl FnMut(usize) -> CodeAt<Id>,

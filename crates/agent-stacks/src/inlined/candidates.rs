@@ -39,8 +39,8 @@ impl OwnCalls {
     }
 }
 
-/// Candidates for inlining into a body, each once, in the order in which the compiler considered
-/// them. Empty by default.
+/// Candidates for inlining into a body, without duplicates, in the order in which the compiler
+/// considered them. Empty by default.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidates<Id = FunctionId> {
     pairs: Arc<[Candidate<Id>]>,
@@ -118,13 +118,13 @@ impl<Id: Copy + Eq + Hash> Compilations<Id> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a compilation begins on this thread.
+    /// Call it when a compilation begins on this thread.
     pub(crate) fn begins(&self, function: Id, own_calls: OwnCalls) {
         let compilation = Compilation { function, own_calls, candidates: Vec::new(), debug: Vec::new() };
         self.tables().compilations.entry(threads::thread_id()).or_default().push(compilation);
     }
 
-    /// To be called when the compiler considers a candidate on this thread.
+    /// Call it when the compiler considers a candidate on this thread.
     pub(crate) fn candidate(&self, caller: Id, callee: Id) {
         let mut tables = self.tables();
         let compilation = tables.compilations.get_mut(&threads::thread_id()).and_then(|open| open.last_mut());

@@ -50,7 +50,7 @@ pub(super) struct InlineMap<Id = FunctionId> {
     nodes: Vec<Node<Id>>,
     /// By offset in the code. Of several at one offset, only the last one has code.
     statements: Vec<Statement>,
-    /// Whether a block may have no statement of its own, once that was computed.
+    /// Whether a block may have no statement of its own; empty until computed.
     has_silent_blocks: OnceLock<bool>,
 }
 
@@ -247,8 +247,7 @@ impl<M: Methods> Places<'_, M> {
         Some(())
     }
 
-    /// IL offsets in the caller at which a node's method may be called; `None` where they are
-    /// unknown.
+    /// IL offsets in the caller at which a node's method may be called; `None` if they are unknown.
     fn calls_of(&mut self, node: u32) -> Option<Vec<u32>> {
         let Node { method, caller } = self.map.nodes[node as usize];
         let calls = self.methods.calls(self.map.nodes[caller? as usize].method)?;

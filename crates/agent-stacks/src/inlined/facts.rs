@@ -56,7 +56,7 @@ impl MethodFacts {
         *known = KnownFacts { unloads: known.unloads + 1, ..KnownFacts::default() };
     }
 
-    /// To be called when a dynamic method was freed, as its identifier may be reused.
+    /// Call it when a dynamic method was freed, as its identifier may be reused.
     pub(super) fn forget_one(&self, method: FunctionId) {
         let mut known = self.known();
         known.calls.remove(&method);
@@ -90,19 +90,18 @@ impl MethodFacts {
         })
     }
 
-    /// The calls in a method's IL; `None` where the IL can't be read.
+    /// The calls in a method's IL; `None` if the IL can't be read.
     pub(super) fn calls(&self, method: FunctionId) -> Option<Arc<[IlCall]>> {
         self.remembered(|known| &mut known.calls, method, || self.find_calls(method))
     }
 
-    /// The jumps in a method's IL, including those to its handlers; `None` where the IL can't be
-    /// read.
+    /// The jumps in a method's IL, including those to its handlers; `None` if the IL can't be read.
     pub(super) fn jumps(&self, method: FunctionId) -> Option<Arc<[Jump]>> {
         self.remembered(|known| &mut known.jumps, method, || self.find_jumps(method))
     }
 
     /// Simple names by which a call may name a method: its own name, and the names of methods that
-    /// it implements or overrides under another name. `None` where they can't be found.
+    /// it implements or overrides under another name. `None` if they can't be found.
     pub(super) fn names(&self, method: FunctionId) -> Option<Names> {
         self.remembered(|known| &mut known.names, method, || self.find_names(method))
     }
@@ -202,7 +201,7 @@ impl MethodFacts {
         Some(names.into())
     }
 
-    /// The base type. `Some(None)` where there is none, `None` where it can't be found.
+    /// The base type. `Some(None)` where there is none, `None` if it can't be found.
     fn base(&self, of: &DeclaredType, metadata: &MetadataImport) -> Option<Option<DeclaredType>> {
         if let Some(class) = of.class {
             let Some(class) = self.info.class_info(class).ok()?.parent else { return Some(None) };
@@ -296,7 +295,7 @@ fn named(metadata: &MetadataImport, token: Token) -> Option<MethodName> {
     }
 }
 
-/// A method by its name and signature; `None` where the number of parameters varies between calls.
+/// A method by its name and signature; `None` if the number of parameters varies between calls.
 fn with_signature(name: &str, blob: &[u8]) -> Option<MethodName> {
     /// Calling convention of methods with a variable number of arguments (ECMA-335, II.23.2.2).
     const ANY_NUMBER: u8 = 5;

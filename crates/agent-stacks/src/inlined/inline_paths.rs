@@ -2,7 +2,7 @@
 //!
 //! The runtime reports the candidates that the compiler considered in a compilation, each with the
 //! method that calls it. It does not report which candidates were inlined, nor where their code
-//! lies. But each call instruction of the compiled code stands for one call in the IL of the method
+//! lies. But each call instruction of the compiled code represents one call in the IL of the method
 //! or of a candidate. If only one of these methods has a call that fits the instruction, then the
 //! candidates that lead there were inlined, or the instruction would not be there. If two methods
 //! have such a call, there is no answer.
@@ -99,9 +99,9 @@ pub(super) struct Jump {
 pub(super) trait Methods {
     /// Identifier of a method.
     type Id: Copy + Eq + Hash;
-    /// The calls in a method's IL; `None` where the IL can't be read.
+    /// The calls in a method's IL; `None` if the IL can't be read.
     fn calls(&mut self, method: Self::Id) -> Option<Arc<[IlCall]>>;
-    /// The jumps in a method's IL; `None` where the IL can't be read.
+    /// The jumps in a method's IL; `None` if the IL can't be read.
     fn jumps(&mut self, method: Self::Id) -> Option<Arc<[Jump]>>;
     /// The names by which a method may be called.
     fn names(&mut self, method: Self::Id) -> Option<Arc<[MethodName]>>;
@@ -130,8 +130,8 @@ pub(super) fn only_path<M: Methods>(
     search.found
 }
 
-/// The candidates on paths from `root` to a call of a method with the names `target`; `None` where
-/// the code of a method on such a path can't be read.
+/// The candidates on paths from `root` to a call of a method with the names `target`; `None` if the
+/// code of a method on such a path can't be read.
 fn leading<M: Methods>(
     root: M::Id,
     candidates: &[Candidate<M::Id>],

@@ -94,7 +94,7 @@ pub(crate) struct CodeOffset {
     pub start: usize,
     /// Offset from `start` of the instruction, or of a byte within the instruction.
     pub offset: u32,
-    /// Whether `offset` is that of the last byte of a call.
+    /// Whether `offset` points to the last byte of a call.
     pub is_call: bool,
 }
 
@@ -380,14 +380,14 @@ impl InlinedMethods {
         copies.0.extend(rows.rows.iter().skip(known).map(Arc::clone));
     }
 
-    /// To be called when a module was unloaded. It is not known which methods belonged to it, and
-    /// their identifiers and addresses may be reused.
+    /// Call it when a module was unloaded. It is not known which methods belonged to it, and their
+    /// identifiers and addresses may be reused.
     pub fn module_unloaded(&self) {
         self.told.forget_bodies();
         self.facts.forget();
     }
 
-    /// To be called when a dynamic method was freed, as its identifier and addresses may be reused.
+    /// Call it when a dynamic method was freed, as its identifier and addresses may be reused.
     pub(crate) fn dynamic_unloaded(&self, function: FunctionId) {
         self.told.forget_dynamic(function);
         self.facts.forget_one(function);

@@ -93,7 +93,7 @@ impl Engine {
         choice.engine = SamplingEngine::Timer;
         choice.kernel = false;
         if kernel {
-            choice.why_no_kernel = "the engine timer sees threads in user mode only".into();
+            choice.why_no_kernel = "timers see user mode only".into();
         }
         Some(Self::Timers(shared))
     }
@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// Gives back the resources of the program that the engine has taken, until it is enabled
-    /// again. To be called after the last timer was deleted.
+    /// again. Call it after the last timer was deleted.
     pub(super) fn let_go(&self) {
         if let Self::Timers(shared) = self {
             shared.objects.end();

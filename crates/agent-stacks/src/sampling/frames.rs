@@ -35,7 +35,7 @@ pub(super) struct Frames {
     awaited: HashMap<(u32, u64), u32>,
     /// The copier of objects in signal handlers, if a signal handler takes the samples.
     copies: Option<&'static ObjectCopies>,
-    /// Number of fields that the copier knows.
+    /// Number of fields known to the copier.
     followed: usize,
     /// Chains that were read, by `this` of the resumed method.
     chains: HashMap<usize, KnownChain>,
@@ -106,7 +106,7 @@ impl Frames {
         }
     }
 
-    /// Runs `look_at` with this value; the runtime may be asked in the meantime ([`look`]).
+    /// Runs `look_at` with this value; the runtime may be queried in the meantime ([`look`]).
     pub(super) fn look<R>(&mut self, look_at: impl FnOnce(&mut Self) -> R) -> R {
         look(self, |frames| &mut frames.map, look_at)
     }

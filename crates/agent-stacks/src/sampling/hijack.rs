@@ -35,17 +35,17 @@ impl RuntimeThreads {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a thread of the system begins to run a managed thread.
+    /// Call it when a thread of the system begins to run a managed thread.
     pub(super) fn assigned(&self, thread: ThreadId, os_id: u32) {
         self.known().insert(os_id, thread.as_raw());
     }
 
-    /// To be called when a managed thread is gone, together with its object.
+    /// Call it when a managed thread is gone, together with its object.
     pub(super) fn destroyed(&self, thread: ThreadId) {
         self.known().retain(|_, known| *known != thread.as_raw());
     }
 
-    /// To be called when the runtime begins to stop the threads.
+    /// Call it when the runtime begins to stop the threads.
     pub(super) fn stop_begins(&self) {
         self.stopping_ns.store(monotonic_ns(), Ordering::Release);
     }

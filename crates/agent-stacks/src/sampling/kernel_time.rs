@@ -51,7 +51,7 @@ impl KernelTime {
         self.threads.values().map(|account| account.task.descriptor())
     }
 
-    /// To be called when a sample of a thread was recorded.
+    /// Call it when a sample of a thread was recorded.
     pub(super) fn sampled(&mut self, os_id: u32, weight_ns: u64) {
         if let Some(account) = self.account(os_id) {
             account.sampled_ns += weight_ns;

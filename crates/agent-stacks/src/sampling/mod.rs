@@ -88,7 +88,7 @@ pub struct WallRequest {
     pub interval_ns: u64,
 }
 
-/// What the sampler needs from the context in which instruments start.
+/// What the sampler needs from an instrument's start-up context.
 pub struct SamplerContext<'a> {
     /// Access to the runtime.
     pub info: &'a ProfilerInfo,
@@ -190,7 +190,7 @@ impl Sampler {
         let _ = self.wall.set(wanted);
     }
 
-    /// The profiler events that the sampler needs. To be called after [`begin`](Self::begin).
+    /// The profiler events that the sampler needs. Call it after [`begin`](Self::begin).
     pub fn events(&self) -> Events {
         let code = CodeFeed::EVENTS | Events::THREADS | Events::SUSPENSIONS | Events::CLASS_LOADS;
         #[cfg(feature = "stops-on-demand")]

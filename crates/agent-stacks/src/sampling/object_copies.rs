@@ -57,7 +57,7 @@ pub(crate) struct ObjectCopies {
     end: AtomicUsize,
     /// Offset of a task's continuation; 0 while it is unknown.
     task_field: AtomicUsize,
-    /// Other classes and the offsets of their fields; 0 where an object leads no further.
+    /// Other classes and the offsets of their fields; 0 if an object leads no further.
     fields: [(AtomicUsize, AtomicUsize); MOST_FIELDS],
     moves: AtomicPtr<ObjectMoves>,
 }
@@ -311,8 +311,8 @@ mod tests {
             self.objects[object].as_ptr().expose_provenance()
         }
 
-        /// The decoded copies of a handler; `None` where it finds nothing. `change` is called
-        /// between copying and decoding.
+        /// The decoded copies of a handler; `None` if it finds nothing. `change` is called between
+        /// copying and decoding.
         fn copies(&self, copies: &ObjectCopies, ip: usize, change: impl FnOnce()) -> Option<CopiedObjects> {
             let first = copies.find(ip, self.sp, |address| self.word(address))?;
             let ring = Ring::new(1 << 12);

@@ -52,7 +52,7 @@ pub(super) struct Poll {
 /// Sources of information about a waiting thread.
 struct Sources<'a> {
     frames: &'a mut Frames,
-    /// Bounds of stacks, once a thread needed them.
+    /// Bounds of stacks; empty until a thread needs them.
     stacks: Option<StackRanges>,
     work: &'a Spans,
 }
@@ -61,7 +61,7 @@ struct WatchedThread {
     task: Task,
     thread: KnownThread,
     schedule: Schedule,
-    /// Time up to which the thread's time is accounted for.
+    /// Time until which the thread's time is accounted for.
     until_ns: u64,
     due_ns: u64,
     pause_ns: u64,
@@ -156,8 +156,8 @@ impl Poll {
         }
     }
 
-    /// To be called when a running thread was sampled. One record covers as many samples as fit
-    /// into the interval.
+    /// Call it when a running thread was sampled. One record covers as many samples as fit into the
+    /// interval.
     pub(super) fn ran(&mut self, os_id: u32, sample: &Sample, found: FoundStack, output: &mut Output) {
         let Some(watched) = self.watched.get_mut(&os_id) else { return };
         // Samples are taken from the engine later than threads are looked at.

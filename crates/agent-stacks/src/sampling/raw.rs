@@ -157,8 +157,8 @@ impl RawSample {
     }
 
     /// The place in the later words from which frame pointers lead to the callers at the end of the
-    /// chain, as many as there are, and the registers of the outermost of these callers; `None`
-    /// where the callers are found more than once.
+    /// chain, as many as there are, and the registers of the outermost of these callers; `None` if
+    /// the callers are found more than once.
     fn end_of_chain(&self, lost: Registers, later: &LateWords) -> Option<(usize, Registers)> {
         let chain = self.chain_beyond(lost)?;
         // The first position of each address in the chain that is followed by enough others.

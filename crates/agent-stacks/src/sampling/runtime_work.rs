@@ -34,8 +34,8 @@ pub(super) enum Work {
 struct Span {
     os_id: u32,
     work: Work,
-    /// Monotonic nanoseconds of the beginning, of the time when the other threads had stopped, and
-    /// of the end; [`OPEN`] for times that are still to come.
+    /// Monotonic nanoseconds of the start, of the moment when the other threads had stopped, and of
+    /// the end; [`OPEN`] for future times.
     from_ns: u64,
     stopped_ns: u64,
     until_ns: u64,
@@ -66,7 +66,7 @@ pub(super) struct ObjectMoves {
 }
 
 impl ObjectMoves {
-    /// To be called when the program was suspended, and when it is about to resume.
+    /// Call it when the program was suspended, and when it is about to resume.
     pub(super) fn change(&self) {
         self.last_ns.store(monotonic_ns(), Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
@@ -107,20 +107,20 @@ impl RuntimeWork {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when the calling thread begins work of this kind.
+    /// Call it when the calling thread begins work of this kind.
     pub(super) fn begin(&self, work: Work) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().begin(os_id, work, now);
     }
 
-    /// To be called when the calling thread has suspended the others.
+    /// Call it when the calling thread has suspended the others.
     pub(super) fn stopped(&self) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, |work| work != Work::ModuleLoad, |span| span.stopped_ns = now);
     }
 
-    /// To be called when the calling thread ends the work that it [began](Self::begin). `is_it`
-    /// says which kinds of work that may be.
+    /// Call it when the calling thread ends the work that it [began](Self::begin). `is_it` says
+    /// which kinds of work that may be.
     pub(super) fn end(&self, is_it: impl Fn(Work) -> bool) {
         let (os_id, now) = (thread_id(), monotonic_ns());
         self.spans().change(os_id, is_it, |span| span.until_ns = now);

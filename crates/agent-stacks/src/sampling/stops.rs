@@ -182,7 +182,7 @@ fn name(ip: usize, map: &mut CodeMap, time_ns: u64) -> String {
     }
 }
 
-/// A suspended thread as both walks see it; `None` where no method is on its stack. The error is a
+/// A suspended thread as both walks see it; `None` if no method is on its stack. The error is a
 /// word that says why it can't be compared.
 fn stopped(
     info: &ProfilerInfo,

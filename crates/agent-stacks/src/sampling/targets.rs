@@ -23,8 +23,8 @@ const FEW: usize = 32;
 pub(super) struct Targets {
     shared: &'static Shared,
     places: HashMap<u32, ThreadSlot>,
-    /// Returned slots, and the first slot that was never used. The last slot stands for a full
-    /// table.
+    /// Returned slots, and the first slot that was never used. The last slot is shared when the
+    /// table is full.
     free: Vec<usize>,
     fresh: usize,
     /// Number of threads that got no timer since the last query.

@@ -45,7 +45,7 @@ impl Default for TypeLoads {
 }
 
 impl TypeLoads {
-    /// To be called when a type is being loaded on the calling thread.
+    /// Call it when a type is being loaded on the calling thread.
     pub(super) fn told(&self) {
         let take = |wanted: usize| wanted.checked_sub(1);
         if self.wanted.load(Ordering::Relaxed) == 0

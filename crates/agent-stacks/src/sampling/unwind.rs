@@ -64,15 +64,15 @@ pub(crate) struct StackUnwinder {
     /// Addresses with the facts found about them.
     met: HashMap<usize, AddressFacts, ByAddress>,
     /// Distance in bytes from the stack pointer to the frame pointer at return addresses in
-    /// libraries, where the code determines it.
+    /// libraries; `None` if the code does not determine it.
     to_frame_pointers: HashMap<usize, Option<usize>, ByAddress>,
-    /// Return addresses in the functions of the C library in which threads start. They are learnt
-    /// only from our own thread: other walks may have read a stack that changed in the meantime,
-    /// and a wrong address would end all later walks that reach it, as if they were complete.
+    /// Return addresses in the functions of the C library in which threads start. Learnt only from
+    /// our own thread: other walks may have read a changing stack, and later walks that reach a
+    /// wrong address would end there as if complete.
     roots: HashSet<usize, ByAddress>,
     /// Return addresses in the C library that the last walk found after all others.
     outermost: Vec<usize>,
-    /// The address to which signal handlers return, once it was seen.
+    /// The address to which signal handlers return; `None` until seen.
     signal_return: Option<usize>,
     /// Load address of the agent itself.
     own: Option<usize>,
@@ -82,7 +82,7 @@ pub(crate) struct StackUnwinder {
     pub(super) hijacks: Hijacks,
     /// Frames of the last walk, innermost first.
     pub(super) walked: Vec<WalkedFrame>,
-    /// The registers where the last walk was lost.
+    /// The registers at the point where the last walk failed.
     pub lost: Registers,
 }
 
@@ -94,7 +94,7 @@ struct AddressFacts {
     part: AsyncPart,
     marks: Marks,
     way: CallerRule,
-    /// Whether it lies in the C library.
+    /// Whether it is in the C library.
     is_c_library: bool,
     /// Monotonic nanoseconds since which this code is there.
     born_ns: u64,
@@ -105,16 +105,16 @@ struct AddressFacts {
 enum CallerRule {
     /// By the unwind data of a library.
     Library,
-    /// By the unwind information of a method, or by the instructions of the function in which
-    /// threads stop when they return.
+    /// By the unwind information of a method, or by the instructions of the function that stops
+    /// threads at a return.
     Method(BodyStep),
-    /// By the registers that a signal left on the stack: this is the code to which signal handlers
+    /// By the registers that a signal saved on the stack: this is the code to which signal handlers
     /// return.
     Signal,
     /// None: this is the code that ends a thread, and its function has no caller.
     Start,
-    /// The address is the beginning of a function, to which no call returns. The runtime may have
-    /// stored it in place of the true return address.
+    /// The address is the start of a function, and no call returns there. The runtime may have
+    /// replaced the true return address by it.
     Replaced,
     /// By the word at the stack pointer: code of the runtime outside of methods usually has no
     /// frame.

@@ -73,9 +73,9 @@ impl StackGap {
             + self.copies.capacity() * size_of::<(usize, usize)>()
     }
 
-    /// The address at which the method, or its running block, resumes; `None` if it can't be found.
-    /// `callee` is the layout of the callee's frame, if the callee is a known method. `holds` says
-    /// whether a call in the method's code returns to an address.
+    /// The address at which the method, or its running block, resumes; `None` if not found.
+    /// `callee`: layout of the callee's frame, if the callee is a known method. `holds`: whether a
+    /// call in the method's code returns to an address.
     pub fn address(&self, callee: Option<FrameShape>, holds: impl Fn(usize) -> bool) -> Option<usize> {
         let exact = callee.and_then(|shape| match shape.keeps_frame_pointer {
             true => self.framed,

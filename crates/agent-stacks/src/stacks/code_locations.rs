@@ -18,7 +18,7 @@ use crate::inlined::{CodeOffset, InlinedFrames, InlinedMethods, InlinedThere};
 use crate::unwind::heaps::CodeHeaps;
 use crate::unwind::{FrameShape, FrameShapes};
 
-/// A frame in the form in which it is recorded.
+/// A frame, as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLocation {
     /// Index of the function in the recording.
@@ -44,11 +44,11 @@ impl CodeLocation {
 /// Code around an address.
 #[derive(Debug, Default)]
 struct Code {
-    /// The pieces of the code version; empty where the runtime does not give them.
+    /// The pieces of the code version; empty if the runtime does not report them.
     pieces: Vec<CodeRange>,
     /// The layout of the method's frame, if its prolog is understood.
     shape: Option<FrameShape>,
-    /// Whether the method has catch, finally or filter blocks, as far as known.
+    /// Whether the method is known to have catch, finally or filter blocks.
     has_blocks: bool,
 }
 
@@ -243,7 +243,7 @@ impl CodeLocations {
         (with_inlined(location, there), lasts)
     }
 
-    /// To be called when code was unloaded, as other code may be placed at its addresses.
+    /// Call it when code was unloaded, as other code may be placed at its addresses.
     pub(super) fn code_unloaded(&self) {
         let mut known = self.known();
         known.locations.clear();

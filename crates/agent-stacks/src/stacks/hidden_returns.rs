@@ -46,7 +46,7 @@ static GENERATIONS: AtomicU64 = AtomicU64::new(0);
 /// How to find the caller's return address, given a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerReturn {
-    /// Nothing is hidden: frame pointers lead to it.
+    /// Nothing: frame pointers lead to it.
     Nothing,
     /// Unwind information gives its position.
     Hidden(HiddenReturn),
@@ -113,7 +113,7 @@ impl HiddenReturns {
         self.entry(address).map_or(CallerReturn::Nothing, told)
     }
 
-    /// Where the return address hidden behind another one lies; `None` if unknown.
+    /// Location of the return address that another one hides; `None` if unknown.
     #[inline]
     pub fn hidden_behind(&self, address: usize) -> Option<HiddenReturn> {
         self.behind(address).hidden()
@@ -172,10 +172,10 @@ impl HiddenReturns {
         self.generation.store(next_generation(), Ordering::Release);
     }
 
-    /// Compares two views of the calling thread's stack: at most `most` return addresses that frame
-    /// pointers lead to, from `frame` on, and those of the runtime's own walk of a moment ago. The
-    /// runtime's are given as position and address. Stores which addresses hide others. Returns
-    /// whether there was room. For callbacks.
+    /// Compares two walks of the calling thread's stack: by frame pointers from `frame` on, for at
+    /// most `most` return addresses, and the runtime's own walk just before, given as positions and
+    /// addresses. Stores which addresses hide others. Returns whether there was room. For
+    /// callbacks.
     pub fn compare(
         &self,
         stack: CurrentStack,

@@ -16,7 +16,7 @@
 //! | `table` | the recording's stack table |
 //!
 //! Rules for all of it: only on the thread that owns the stack, only in a callback in which the
-//! runtime may be asked (exceptions, allocations; not in hooks, nor while a collection has
+//! runtime may be queried (exceptions, allocations; not in hooks, nor while a collection has
 //! suspended the program), and without a lock while the runtime is asked. Frames are those that the
 //! runtime shows: compiled methods and dynamic ones, without native code.
 
@@ -79,7 +79,7 @@ pub enum Walk {
     Check,
 }
 
-/// How an instrument wants its stacks.
+/// How an instrument's stacks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
     /// Number of innermost frames that are kept of a stack; 0 for no stacks.
@@ -97,7 +97,7 @@ pub const REMEMBERED: usize = MOST;
 /// Bytes of memory for a remembered stack and an address. Tables may be half empty.
 pub const BYTES_OF_A_STACK: usize = 2 * (2 * size_of::<u64>() + size_of::<(usize, CodeLocation)>());
 
-/// A frame of the calling thread's stack, as the runtime walked it.
+/// A frame of the calling thread's stack, from the runtime's own walk.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkedFrame {
     /// The function and the position in it.
@@ -400,7 +400,7 @@ impl CallStacks {
     }
 
     /// The locations of the kept frames. `start` is the frame that the framework's callback got, or
-    /// 0 where it got none.
+    /// 0 if it got none.
     fn kept(&self, frames: &[StackFrame], start: NativeFrame) -> Vec<CodeLocation> {
         let kept = &frames[..frames.len().min(self.options.frames)];
         let Some(stack) = CurrentStack::here() else {

@@ -43,10 +43,9 @@ pub struct RecordedStacks {
 }
 
 impl RecordedStacks {
-    /// The number of the stack with these frames, innermost first. A new stack is stored. 0 for a
-    /// stack without frames, once recording has ended, or if there is no room, which is counted.
-    /// Allocates, and waits if the helper thread is behind; so it may be called in callbacks, but
-    /// not in hooks.
+    /// The number of the stack with these frames, innermost first. Stores a new stack. 0 for a
+    /// stack without frames, after the end of recording, or if there is no room (counted as a
+    /// loss). Allocates, and waits for the helper thread if it lags: for callbacks, not for hooks.
     pub fn number(&self, frames: &[StackFrame], cut: bool) -> u32 {
         if hooks::is_stopped() {
             return 0;

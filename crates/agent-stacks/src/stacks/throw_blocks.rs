@@ -37,7 +37,7 @@ pub(super) fn place_of_checks(pieces: &[CodeRange], map: &[IlRange], return_addr
     IlRange::statement_around_all(map, checks)
 }
 
-/// The bytes of a piece; `None` where it is too large or can't be read.
+/// The bytes of a piece; `None` if it is too large or can't be read.
 fn code_of(piece: &CodeRange) -> Option<Vec<u8>> {
     let mut code = vec![0; Some(piece.bytes).filter(|bytes| *bytes <= MOST_CODE)?];
     copy_if_there(piece.start, &mut code).then_some(code)

@@ -16,7 +16,7 @@ const THROWING: &str = "System.Runtime.EH::";
 const NATIVE_FRAMES: usize = 32;
 /// Largest frame of a stub.
 const STUB_BYTES: usize = 2 << 10;
-/// Largest size of a frame that took over another one, both together.
+/// Maximum size of a frame that took over another one, both together.
 const TAKEN_OVER_BYTES: usize = 4 << 10;
 /// A rule that led elsewhere this many times is no longer followed.
 const FAILURES: u8 = 8;
@@ -63,7 +63,7 @@ pub(super) struct RuleUpdate {
     resize: Option<(usize, usize)>,
     confirm: Vec<usize>,
     doubt: Option<usize>,
-    /// Addresses from which no rule leads on.
+    /// Addresses for which no rule finds the caller.
     odd: Vec<usize>,
     end: Option<u64>,
 }

@@ -27,7 +27,7 @@ use super::tables::{BodyCode, BodyStep, BodyUnwind, Memory, OwnMemory};
 /// State of a frame at an instruction, in bytes below the caller's stack pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Frame {
-    /// The stack pointer; `None` where it was moved by an amount that the code does not determine.
+    /// The stack pointer; `None` if it was moved by an amount that the code does not determine.
     sp: Option<i64>,
     bp: FramePointer,
     /// Position where the caller's frame pointer was pushed.
@@ -39,7 +39,7 @@ enum FramePointer {
     /// The frame pointer of the caller, unchanged.
     Callers,
     At(i64),
-    /// Another value: in handler blocks, that of another method.
+    /// Another value: in handler blocks, the one of another method.
     Other,
 }
 
@@ -108,7 +108,7 @@ impl Frame {
             .map(|base| base - instruction.memory_displacement64() as i64)
     }
 
-    /// Whether a step leads to the caller from here; `None` where the code does not determine it.
+    /// Whether a step leads to the caller from here; `None` if the code does not determine it.
     fn agrees(self, step: FrameStep) -> Option<bool> {
         let base = match step.base {
             Base::StackPointer => self.sp?,
@@ -162,7 +162,7 @@ struct CheckSums {
     /// Number of steps compared with the code, and with the other unwinder.
     by_code: u64,
     by_unwinder: u64,
-    /// Number of places that the code does not determine, and of reached instructions.
+    /// Number of steps that the code does not determine.
     silent: u64,
     reached: u64,
     wrong: Vec<String>,

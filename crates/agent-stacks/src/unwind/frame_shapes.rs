@@ -36,7 +36,7 @@ impl FrameShapes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when code was unloaded, as other code may be placed at its addresses.
+    /// Call it when code was unloaded, as other code may be placed at its addresses.
     pub(crate) fn forget(&self) {
         self.images().clear();
     }

@@ -7,8 +7,8 @@ use clrscope_agent_base::os::process::{Mapping, mappings};
 
 use super::images::Images;
 
-/// The memory in which the runtime places compiled code. The runtime may be asked about any address
-/// there, even if the code at it never ran. In images this is not allowed
+/// The memory in which the runtime places compiled code. The runtime may be queried about any
+/// address there, even if the code at it never ran. In images this is not allowed
 /// ([`code_owner`](clrscope_agent_base::code_owner)).
 pub(crate) struct CodeHeaps {
     memory: Vec<Range<usize>>,

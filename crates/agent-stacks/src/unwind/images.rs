@@ -57,12 +57,12 @@ impl Image {
         rows.get(first(code.start)..first(code.end)).unwrap_or_default()
     }
 
-    /// The table; empty where it can't be read, or while there is no memory for it.
+    /// The table; empty if it can't be read, or while there is no memory for it.
     fn rows(&self) -> &[ImagePiece] {
         self.rows.get().or_else(|| self.read().map(|rows| self.rows.get_or_init(|| rows))).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the table; `None` where there is no memory for it. The table of a large image has more
+    /// Reads the table; `None` if there is no memory for it. The table of a large image has more
     /// than a megabyte, and this code may run because of an out-of-memory exception.
     fn read(&self) -> Option<Vec<ImagePiece>> {
         let (mut bytes, mut rows) = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ impl Image {
 pub(crate) struct Images {
     /// Each module's image, if it has precompiled code.
     known: HashMap<ModuleId, Option<Image>>,
-    /// Number of loaded modules when the runtime was last asked for all; `None` for never.
+    /// Number of loaded modules when all modules were last listed; `None` if never.
     asked_at: Option<u64>,
 }
 
@@ -130,7 +130,7 @@ impl Images {
         self.known.values().flatten().find(|image| image.addresses.contains(&address))
     }
 
-    /// To be called when a module was unloaded, as its identifier and addresses may be reused.
+    /// Call it when a module was unloaded, as its identifier and addresses may be reused.
     pub(crate) fn forget(&mut self) {
         (self.known, self.asked_at) = (HashMap::new(), None);
     }

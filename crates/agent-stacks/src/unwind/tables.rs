@@ -41,13 +41,13 @@ pub trait Memory {
         self.copy_while_there(address, into) == into.len()
     }
 
-    /// Returns the eight bytes at an address; `None` where they are not mapped.
+    /// Returns the eight bytes at an address; `None` if they are not mapped.
     fn word(&self, address: usize) -> Option<usize> {
         let mut bytes = [0; 8];
         self.copy(address, &mut bytes).then(|| usize::from_le_bytes(bytes))
     }
 
-    /// Returns the four bytes at an address; `None` where they are not mapped.
+    /// Returns the four bytes at an address; `None` if they are not mapped.
     fn number(&self, address: usize) -> Option<u32> {
         let mut bytes = [0; 4];
         self.copy(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
@@ -138,7 +138,7 @@ fn unwind_piece(base: usize, piece: ImagePiece) -> UnwindPiece {
 }
 
 impl BodyCode<'_> {
-    /// The body's pieces with the addresses of their unwind information; empty where there is no
+    /// The body's pieces with the addresses of their unwind information; empty if there is no
     /// trusted information.
     #[cfg(test)]
     pub(crate) fn pieces_with_info(&self) -> Vec<(Range<usize>, usize)> {

@@ -131,7 +131,7 @@ impl Types {
         }
     }
 
-    /// Whether the runtime may be asked for an instantiation of a generic class with loaded type
+    /// Whether the runtime may be queried for an instantiation of a generic class with loaded type
     /// arguments. This needs the class itself to be loaded, and a thread of the program.
     pub(super) fn may_instantiate(&self, module: ModuleId, token: Token) -> bool {
         let is_loaded = |methods: Vec<Token>| {
@@ -163,7 +163,7 @@ impl Types {
         found().unwrap_or(Kind::Opaque(0))
     }
 
-    /// The class that stands for a type in code and layouts that instantiations share: `__Canon`
+    /// The class that represents a type in code and layouts that instantiations share: `__Canon`
     /// for every class.
     fn shared_form(&self, ty: &Type, scope: &Scope<'_>, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
@@ -180,7 +180,7 @@ impl Types {
         }
     }
 
-    /// A type as C# writes it, found only from metadata.
+    /// A type in C# notation, found only from metadata.
     pub(super) fn declared_text(&self, ty: &Type, scope: &Scope<'_>) -> Option<String> {
         let names = |arguments: &[ClassId], parameters: &[String]| -> Vec<Arc<str>> {
             let count = arguments.len().max(parameters.len());

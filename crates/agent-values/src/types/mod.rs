@@ -66,7 +66,7 @@ thread_local! {
 struct InProgress(usize);
 
 impl InProgress {
-    /// `None` where this thread is already finding the shape of this class.
+    /// `None` if this thread is already finding the shape of this class.
     fn begin(id: usize) -> Option<Self> {
         IN_PROGRESS.with_borrow_mut(|all| {
             let is_new = !all.contains(&id);
@@ -233,7 +233,7 @@ impl Types {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a module has been loaded.
+    /// Call it when a module has been loaded.
     pub fn module_loaded(&self, module: ModuleId) {
         if self.names.assembly(&self.info, module).is_ok_and(|name| &*name == CORE) {
             let _ = self.core.set(module);
@@ -245,9 +245,9 @@ impl Types {
         }
     }
 
-    /// To be called when a class is loaded. Finds the memory layout at once for the program's
-    /// classes and for framework generics over them, as any hook may see their objects. Finds other
-    /// layouts when a signature or hook first needs them.
+    /// Call it when a class is loaded. Finds the memory layout of the program's classes, and of
+    /// framework generics over them, at once, since any hook may see their objects. Other layouts
+    /// are found when a signature or hook first needs them.
     pub fn class_loaded(&self, class: ClassId) {
         let Ok(about) = self.info.class_info(class) else { return };
         let mut from = self.note_instantiation(class, &about);
@@ -303,14 +303,14 @@ impl Types {
         }
     }
 
-    /// To be called when a module is about to unload. No objects of its classes are left, so their
+    /// Call it when a module is about to unload. No objects of its classes are left, so their
     /// layouts are no longer searched for.
     pub fn module_unloads(&self, module: ModuleId) {
         delegates::forget();
         table::forget(module);
     }
 
-    /// To be called when a module has been unloaded, as its ids may be used again.
+    /// Call it when a module has been unloaded, because its ids may be used again.
     pub fn module_unloaded(&self, module: ModuleId) {
         self.names.module_unloaded(module);
         self.modules().retain(|(other, _)| *other != module);
@@ -338,7 +338,7 @@ impl Types {
         }
     }
 
-    /// Finds the methods of delegates that hooks have seen, as far as the methods are compiled.
+    /// Finds the methods of delegates seen by hooks, for compiled methods.
     pub fn name_delegates(&self) {
         let pending = delegates::pending();
         if pending.is_empty() {
@@ -400,8 +400,8 @@ impl Types {
         }
     }
 
-    /// The class with this id. For a new class, also finds its memory layout. The class has no
-    /// layout yet if this thread is just finding it.
+    /// The class with this id. For a new class, also finds its memory layout, unless this thread is
+    /// already doing that.
     pub fn class(&self, id: ClassId) -> Option<&'static Class> {
         Some(match self.enter(id)? {
             Insertion::Known(class) => {
@@ -510,12 +510,12 @@ impl Types {
         self.declared_arrays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of a class as C# writes it.
+    /// The name of a class in C# notation.
     pub fn name_of(&self, id: ClassId) -> String {
         self.names.class(&self.info, id).to_string()
     }
 
-    /// Whether a type argument stands for all reference types that share code, or itself has such a
+    /// Whether a type argument represents all reference types that share code, or itself has such a
     /// type argument.
     pub(crate) fn is_shared(&self, id: ClassId) -> bool {
         id.is_null() || self.names.class(&self.info, id).contains("__Canon")
@@ -572,8 +572,7 @@ const OF_FRAMEWORK: [&str; 8] = [
     "System.ValueTuple",
 ];
 
-/// Whether values of the framework type with this name are passed by typed reference, as far as
-/// known.
+/// Whether values of the framework type with this name are passed by typed reference, if known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     name.split_once('`').is_some_and(|(name, _)| OF_FRAMEWORK.contains(&name))
 }

@@ -71,7 +71,7 @@ impl Types {
     }
 
     /// The class of a function, as the runtime reports it. If the runtime reports none because the
-    /// code is shared, this is the instantiation that stands for all of them. `declared` is the
+    /// code is shared, this is the instantiation that represents all of them. `declared` is the
     /// type that declares the method.
     pub(crate) fn class_of_function(
         &self,
@@ -99,7 +99,7 @@ impl Types {
         })
     }
 
-    /// The type that stands for a type argument in shared code: `__Canon` for every class.
+    /// The type that represents a type argument in shared code: `__Canon` for every class.
     pub(super) fn stand_in(&self, class: ClassId, depth: u32) -> Option<ClassId> {
         let depth = depth.checked_sub(1)?;
         let about = match self.info.array_class(class) {
@@ -117,7 +117,7 @@ impl Types {
         self.info.class_from_token_and_type_args(about.module, about.token, &arguments?).ok()
     }
 
-    /// The type that stands for every class.
+    /// The type that represents every class.
     pub(crate) fn any_class(&self) -> Option<ClassId> {
         self.core_id("System.__Canon").and_then(ClassId::non_null)
     }

@@ -92,7 +92,7 @@ impl Types {
         })
     }
 
-    /// A type as C# writes it. Loads nothing.
+    /// A type in C# notation. Loads nothing.
     pub(crate) fn type_text(&self, ty: &Type, scope: &Scope<'_>) -> String {
         let scope = &Scope { loads_values: false, ..*scope };
         match ty {

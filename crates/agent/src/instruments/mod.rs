@@ -154,8 +154,7 @@ impl Instruments {
         self.all().for_each(|instrument| instrument.detach_in_child());
     }
 
-    /// To be called when the recording is over but changed code of the program may still write to
-    /// it.
+    /// Call it when the recording is over but changed code of the program may still write to it.
     pub(crate) fn outlive_recording(&self) {
         self.all().for_each(|instrument| instrument.outlive_recording());
     }

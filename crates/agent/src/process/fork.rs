@@ -25,8 +25,8 @@ pub(crate) fn prepare(detach: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-/// Removes the action that [`prepare`] has set up, since children have nothing left to release. To
-/// be called when the recording is over and the process continues.
+/// Removes the action that [`prepare`] has set up, since children have nothing left to release.
+/// Call it when the recording is over and the process continues.
 pub(crate) fn withdraw() {
     DETACH.withdraw();
 }

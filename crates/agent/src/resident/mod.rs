@@ -114,8 +114,8 @@ impl Resident {
         }
     }
 
-    /// To be called when the runtime refused the setup of an attached recording: the recording is
-    /// over at once.
+    /// Call it when the runtime refused the setup of an attached recording: the recording is over
+    /// at once.
     pub(crate) fn refused(&self, error: &Error) {
         self.note(error);
         let Some(running) = self.running.take_away() else { return };
@@ -208,8 +208,9 @@ impl Resident {
 /// Returns a woken agent's refusal of a setup as a sentence for the user.
 fn in_words(error: &Error) -> String {
     match error.hresult() {
-        HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler follow collections object by object only from its first attach on, and the agent \
-             stays in this process since it changed methods"
+        HResult::CONCURRENT_GC_NOT_PROFILABLE => "the runtime lets a profiler track objects through collections only \
+                                                  from its first attach on, but the agent has stayed in this process, \
+                                                  because it changed methods"
             .to_owned(),
         _ => error.to_string(),
     }

@@ -260,7 +260,7 @@ fn await_at(
     })
 }
 
-/// The call whose result the awaiter belongs to; `None` where the awaited value is no result of a
+/// The call whose result the awaiter belongs to; `None` if the awaited value is no result of a
 /// call.
 fn awaited_by(code: &[Instruction], getter: usize, names: &impl MemberNames) -> Option<Awaited> {
     let mut at = before(code, getter)?;

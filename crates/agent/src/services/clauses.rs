@@ -30,9 +30,9 @@ impl Clauses {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the catch block that has just run belongs to a clause with a filter; `None` where
-    /// the runtime can't say. To be called only when a catch block is left. Asks the runtime about
-    /// a block that is not cached.
+    /// Whether the catch block that has just run belongs to a clause with a filter; `None` if the
+    /// runtime can't say. To be called only when a catch block is left. Asks the runtime about a
+    /// block that is not cached.
     pub(crate) fn has_filter(&self, info: &ProfilerInfo) -> Option<bool> {
         let code = info.exception_clause().ok()?.code;
         let (known, unloads) = {
@@ -53,7 +53,7 @@ impl Clauses {
         found
     }
 
-    /// To be called when code was unloaded, as other code may later be placed at its addresses.
+    /// Call it when code was unloaded, as other code may later be placed at its addresses.
     pub(crate) fn code_unloaded(&self) {
         let mut known = self.known_clauses();
         known.has_filter.clear();

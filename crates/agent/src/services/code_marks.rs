@@ -86,7 +86,7 @@ impl Ignored {
     /// A line of text for a part of this name.
     fn text(self, name: &str) -> String {
         match self {
-            Self::Fields => format!("the first field of an event '{name}' is no text: a mark has a name"),
+            Self::Fields => format!("the first field of an event '{name}' is not a text: a mark needs a name"),
             Self::Name(why) => format!("the name '{name}' of a part: {why}"),
             Self::NotOpen => format!("part '{name}' ended, and has not begun"),
             Self::TooManyOpen => format!("part '{name}' began while {MOST_OPEN} others were open"),
@@ -111,8 +111,8 @@ impl CodeMarks {
         self.0.pipe.events()
     }
 
-    /// To be called when the agent runs. After an attach it is unknown which of the sources the
-    /// program has created already.
+    /// Call it when the agent runs. After an attach it is unknown which of the sources the program
+    /// has created already.
     pub(crate) fn begin(&self, beginning: Beginning) {
         if beginning == Beginning::Attach {
             self.0.is_wanted.store(true, Ordering::Release);

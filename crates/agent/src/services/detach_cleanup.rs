@@ -11,8 +11,8 @@ use clrscope_recording::writer::{ProcessWriter, unmap_all_in};
 use super::event_log;
 
 /// Waits for the end of the helper thread, and removes what a recording leaves in a process that
-/// continues to run. To be called when the runtime has said that no more callbacks come, or has
-/// refused the setup.
+/// continues to run. Call it when the runtime has said that no more callbacks come, or has refused
+/// the setup.
 pub(crate) fn clean_up_after_helper(helper: &HelperHandle, writer: &'static ProcessWriter) {
     if !helper.wait_for_end() {
         // The helper thread may be in the middle of any work: everything that it uses must stay.
@@ -21,7 +21,7 @@ pub(crate) fn clean_up_after_helper(helper: &HelperHandle, writer: &'static Proc
     clean_up(writer);
 }
 
-/// Removes what a recording leaves. To be called when the helper thread has ended or never existed.
+/// Removes what a recording leaves. Call it when the helper thread has ended or never existed.
 pub(crate) fn clean_up(writer: &'static ProcessWriter) {
     threads::let_go();
     event_log::let_go();

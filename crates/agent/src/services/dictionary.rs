@@ -88,7 +88,7 @@ impl Dictionary {
     }
 
     /// Number of the class of an object. To be called only in the callback that received the
-    /// object, and where the runtime may be asked.
+    /// object, and where the runtime may be queried.
     pub(crate) fn class_of(&self, object: ObjectId<'_>) -> EntityRef {
         self.class_id_of(object).map_or(EntityRef::default(), |class| self.class(class, Resolve::Now))
     }
@@ -125,7 +125,7 @@ impl Dictionary {
         entity
     }
 
-    /// Looks up the names that were deferred. To be called where the runtime may be asked.
+    /// Looks up the names that were deferred. Call only where calls into the runtime are allowed.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);
@@ -188,14 +188,14 @@ impl Dictionary {
         self.tables().entities.get(&(tag, id)).is_some_and(|entry| entry.named)
     }
 
-    /// To be called when an entity is gone, as the runtime may reuse its identifier.
+    /// Call it when an entity is gone, as the runtime may reuse its identifier.
     pub(crate) fn forget(&self, tag: Tag, id: usize) {
         self.tables().entities.remove(&(tag, id));
     }
 
-    /// To be called when a module is unloading, as the identifiers of its classes will be reused.
-    /// Only the runtime could tell which classes these are, so all classes get new numbers when
-    /// they are seen again.
+    /// Call it when a module is unloading, as the identifiers of its classes will be reused. Only
+    /// the runtime could tell which classes these are, so all classes get new numbers when they are
+    /// seen again.
     pub(crate) fn module_unloads(&self, module: ModuleId) {
         let mut tables = self.tables();
         tables.entities.retain(|&(tag, id), _| tag != Tag::CLASS && (tag, id) != (Tag::MODULE, module.as_raw()));

@@ -35,7 +35,7 @@ impl EntryAssemblyWatch {
         Self { info: info.clone(), functions: Arc::clone(functions), writer, name, is_found: AtomicBool::new(false) }
     }
 
-    /// Notes the module if it is the entry assembly. Call it where the runtime may be asked.
+    /// Notes the module if it is the entry assembly. Call it where the runtime may be queried.
     fn look(&self, module: ModuleId) {
         if self.is_found.load(Ordering::Acquire) {
             return;

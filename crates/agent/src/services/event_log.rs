@@ -47,7 +47,7 @@ static LOGS: AtomicU32 = AtomicU32::new(0);
 /// Logs of the current recording that are rings: threads that end return their chunks to them.
 static RINGS: Mutex<Vec<&'static EventLog>> = Mutex::new(Vec::new());
 
-/// To be called when the recording is over and its logs are not used any more.
+/// Call it when the recording is over and its logs are not used any more.
 pub(crate) fn let_go() {
     rings().clear();
     TRACKS.give_back_all();

@@ -111,13 +111,13 @@ impl EventRing {
         self.is_suspending.store(is_suspending, Ordering::Release);
     }
 
-    /// To be called when the calling thread is new. Its first event will request a chunk.
+    /// Call it when the calling thread is new. Its first event will request a chunk.
     pub(crate) fn begin(&self, record: ThreadRecord) {
         record.u64(self.layout.chunk).store(empty_chunk(), Ordering::Relaxed);
         record.u32(self.layout.room).store(0, Ordering::Relaxed);
     }
 
-    /// To be called when the calling thread ends, or its chunk is full.
+    /// Call it when the calling thread ends, or its chunk is full.
     pub(crate) fn finish(&self, record: ThreadRecord) {
         record.u32(self.layout.room).store(0, Ordering::Relaxed);
         let address = record.u64(self.layout.chunk).swap(empty_chunk(), Ordering::Relaxed);

@@ -35,7 +35,7 @@ impl FieldCache {
         &self.slots[mixed >> (usize::BITS - SLOTS.trailing_zeros())]
     }
 
-    /// Drops all entries. To be called when another recording begins.
+    /// Drops all entries. Call it when another recording begins.
     pub(crate) fn clear(&self) {
         self.slots.iter().for_each(|slot| slot.id.store(0, Ordering::Relaxed));
     }

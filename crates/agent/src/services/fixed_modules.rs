@@ -28,8 +28,8 @@ impl FixedModules {
         Self { edits_allowed: env::var(MODIFIABLE).is_ok_and(|value| value.eq_ignore_ascii_case("debug")) }
     }
 
-    /// Reason why no method of a module can be recompiled. To be called where the runtime may be
-    /// asked.
+    /// Reason why no method of a module can be recompiled. Call only where calls into the runtime
+    /// are allowed.
     ///
     /// The attribute tells whether a module may be edited. .NET 9 and 10 refuse such a module with
     /// `CORPROF_E_MODULE_IS_ENC`. .NET 8 accepts the request and does nothing, so the methods

@@ -26,7 +26,7 @@ const MOST: usize = 64;
 /// The pinned exceptions.
 pub(crate) struct HeldExceptions {
     info: ProfilerInfo,
-    /// `None` where no pins are needed, or the recording is over.
+    /// `None` if no pins are needed, or the recording is over.
     threads: Mutex<Option<HashMap<ThreadId, Pins>>>,
 }
 
@@ -46,8 +46,7 @@ impl HeldExceptions {
         Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
     }
 
-    /// Removes all pins, and adds no more. To be called when no more callbacks about exceptions
-    /// come.
+    /// Removes all pins, and adds no more. Call it when no more callbacks about exceptions come.
     pub(crate) fn let_go(&self) {
         let all = self.threads().take();
         drop(all);

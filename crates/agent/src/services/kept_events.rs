@@ -5,13 +5,13 @@ use std::time::Duration;
 use clrscope_recording::writer::Keep;
 
 /// Time that is kept beyond the requested time: the recording is read for writing out while the
-/// program goes on.
+/// program keeps running.
 const READING: Duration = Duration::from_secs(5);
 
 /// Events that the recording keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptEvents {
-    /// How far back from now events are kept; `None` where all are kept.
+    /// How far back from now events are kept; `None` if all are kept.
     last: Option<Duration>,
     /// Bytes at most for one instrument in a ring.
     share: u64,

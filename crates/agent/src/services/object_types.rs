@@ -2,9 +2,9 @@
 //! number of each class, and its name and module in the recording.
 //!
 //! The runtime reuses identifiers of classes after an unload. So each class gets a number of our
-//! own when it is first seen, and a number is never reused. Where the runtime may not be asked (in
-//! a collection, for example) the class gets its number at once and its name in the next callback
-//! that may ask. No lock is held while the runtime is asked.
+//! own when it is first seen, and a number is never reused. Where the runtime must not be queried
+//! (in a collection, for example) the class gets its number at once and its name in the next
+//! callback that may ask. No lock is held while the runtime is asked.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,9 +57,9 @@ impl ObjectTypes {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a class; its name is in the recording when this returns. To be called only
-    /// where the runtime may be asked for names. The look-up may let a collection run, so ask about
-    /// the object itself before.
+    /// The number of a class; its name is in the recording when this returns. Call only where the
+    /// runtime may be queried for names. The look-up may let a collection run, so ask about the
+    /// object itself before.
     pub(crate) fn noted(&self, class: ClassId) -> u32 {
         let number = self.numbered(class, false);
         self.settle();
@@ -77,7 +77,7 @@ impl ObjectTypes {
         self.tables().by_class.get(&class).copied()
     }
 
-    /// The number of a class. May be called even where the runtime may not be asked. The name
+    /// The number of a class. May be called even where the runtime must not be queried. The name
     /// follows later ([`settle`](Self::settle)).
     pub(crate) fn reserved(&self, class: ClassId) -> u32 {
         self.numbered(class, true).0
@@ -102,7 +102,7 @@ impl ObjectTypes {
         (number, true)
     }
 
-    /// Looks up the names that were deferred. To be called where the runtime may be asked.
+    /// Looks up the names that were deferred. Call only where calls into the runtime are allowed.
     pub(crate) fn settle(&self) {
         if self.any_waiting.load(Ordering::Relaxed) && self.any_waiting.swap(false, Ordering::AcqRel) {
             let waiting = std::mem::take(&mut self.tables().waiting);

@@ -39,12 +39,12 @@ pub(crate) fn open() -> io::Result<()> {
     Ok(())
 }
 
-/// To be called when requests are not recorded any more.
+/// Call it when requests are not recorded any more.
 pub(crate) fn withdraw() {
     CURRENT.withdraw();
 }
 
-/// To be called when no thread uses this module any more: another recording may reuse the state of
+/// Call it when no thread uses this module any more: another recording may reuse the state of
 /// threads.
 pub(crate) fn let_go() {
     OF_THREADS.give_back_all();

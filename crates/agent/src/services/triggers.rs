@@ -16,7 +16,7 @@ use clrscope_recording::writer::{ProcessWriter, monotonic_ns};
 /// The triggers of a recording.
 pub(crate) struct Triggers {
     all: Vec<Trigger>,
-    /// The trigger with the shortest time of a request, and that time; the greatest number where
+    /// The trigger with the shortest time of a request, and that time; the maximum number where
     /// there is no such trigger.
     request: Option<Trigger>,
     request_ns: u64,
@@ -76,14 +76,14 @@ impl Triggers {
         self.all.iter().find(|trigger| trigger.is_about_counter(name, full_name, value))
     }
 
-    /// To be called when a request has taken longer than the limit. `what` describes it.
+    /// Call it when a request has taken longer than the limit. `what` describes it.
     pub(crate) fn request_happened(&self, what: impl FnOnce() -> String) {
         if let Some(trigger) = &self.request {
             self.happened(trigger, what);
         }
     }
 
-    /// To be called when a trigger has occurred. `what` describes the occurrence.
+    /// Call it when a trigger has occurred. `what` describes the occurrence.
     #[cold]
     pub(crate) fn happened(&self, trigger: &Trigger, what: impl FnOnce() -> String) {
         if self.is_armed.swap(false, Ordering::AcqRel) {
@@ -103,7 +103,7 @@ impl Triggers {
 struct Watch {
     triggers: &'static Triggers,
     writer: &'static ProcessWriter,
-    /// When the next occurrence counts, in monotonic nanoseconds; `None` where it counts now.
+    /// When the next occurrence counts, in monotonic nanoseconds; `None` if it counts now.
     arms_ns: Option<u64>,
 }
 

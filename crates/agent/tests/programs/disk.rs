@@ -193,7 +193,7 @@ fn several_processes_share_the_greatest_size_of_their_recording() {
     let sizes: Vec<u64> = entries.filter(|path| path.is_dir()).map(|folder| size_of(&folder)).collect();
     assert!(sizes.iter().sum::<u64>() <= 2 * SIZE && sizes.iter().sum::<u64>() > SIZE / 2, "{sizes:?}");
     let recording = clrscope_recording::open(&out).expect("a recording");
-    let is_refused = |process: &Process| process.refusal().is_some_and(|why| why.contains("greatest size, 64 MiB"));
+    let is_refused = |process: &Process| process.refusal().is_some_and(|why| why.contains("maximum size, 64 MiB"));
     let (stopped, refused): (Vec<_>, Vec<_>) = recording.processes.iter().partition(|process| !is_refused(process));
     assert_eq!((stopped.len() + refused.len(), stopped.is_empty()), (3, false));
     for process in stopped {

@@ -378,7 +378,7 @@ fn a_snapshot_has_known_objects_with_what_holds_them() {
             assert_eq!(process.snapshots.len(), last as usize, "{place}");
             let [remark] = &process.remarks[..] else { panic!("{:?}, {place}", process.remarks) };
             let said = match is_notification_only() {
-                false => "no collection runs beside the program",
+                false => "no collection runs in the background",
                 true => "notification-only: the agent left the runtime's main slot to ",
             };
             assert!(remark.text.contains(said), "{remark:?}, {place}");

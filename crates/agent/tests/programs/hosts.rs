@@ -111,7 +111,7 @@ fn the_log_for_developers_says_what_was_decided_and_why_not() {
         assert_eq!(logged("calls", "error"), "");
         let log = logged("calls:colour", "warn");
         assert!(log.contains("warn  [") && log.contains("stepping aside: "), "{log}");
-        assert!(logged("calls", "loud").contains("CLRSCOPE_LOG=loud is no level: info is meant"));
+        assert!(logged("calls", "loud").contains("CLRSCOPE_LOG=loud is not a level, so info is used"));
     });
 }
 

@@ -184,8 +184,8 @@ fn what_needs_the_main_slot_is_refused_and_the_program_runs_as_it_does() {
         let folder = scratch();
         for (request, why) in [
             ("calls", "calls needs enter and leave hooks"),
-            ("heap", "when the program ends the runtime names what holds objects to the main profiler alone"),
-            ("gc:survivors", "gc:survivors follows each object"),
+            ("heap", "when the program ends, the runtime reports what holds objects only to the main profiler"),
+            ("gc:survivors", "gc:survivors tracks each object"),
             ("cpu;probes;probe=X::Y", "probes changes methods"),
         ] {
             let out = folder.path().join(format!("{}.clrs.d", &request[..2]));

@@ -38,7 +38,7 @@ impl Estimate {
     }
 
     /// Creates an estimate. `squares` is the sum of the squares of the amounts that the samples
-    /// stand for.
+    /// represent.
     fn new(record: &Allocation, amount: f64, squares: f64) -> Self {
         if record.weight <= record.bytes {
             return Self { known: amount, ..Self::default() };
@@ -55,7 +55,7 @@ impl Estimate {
     }
 
     /// The amount and its bounds. The bounds are the score interval of a Poisson number. This
-    /// assumes that events occur at random, and that each event stands for the amount that yields
+    /// assumes that events occur at random, and that each event represents the amount that yields
     /// the variance.
     pub(crate) fn bounded(&self) -> BoundedAmount {
         let amount = self.known + self.sampled;

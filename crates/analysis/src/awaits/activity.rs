@@ -14,7 +14,7 @@ use crate::idle_threads::may_always_wait;
 /// The methods that waited at one await.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AwaitActivity {
-    /// The greatest number of methods that waited at the same time.
+    /// The maximum number of methods that waited at the same time.
     pub(crate) most_at_once: u64,
     /// Sum of the waiting times, in nanoseconds.
     total_ns: u64,
@@ -51,7 +51,7 @@ impl AwaitActivity {
         Self { most_at_once, total_ns: waits.total_ns, span_ns }
     }
 
-    /// Whether the greatest number of methods waited at this await all the time, as methods of
+    /// Whether the maximum number of methods waited at this await all the time, as methods of
     /// background work do. `watched_ns` is the length of the observed time.
     pub(crate) fn is_constant(&self, watched_ns: u64) -> bool {
         let of_each_ns = self.total_ns.checked_div(self.most_at_once).unwrap_or(0);

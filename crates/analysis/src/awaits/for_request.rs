@@ -12,12 +12,12 @@ use crate::exceptions::{CallStack, Frame};
 /// An await of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestAwait<'a> {
-    /// Begin of the await, in nanoseconds since the start of the run.
+    /// Start of the await, in nanoseconds since the start of the run.
     pub(crate) began_ns: u64,
     pub(crate) lasted_ns: u64,
     /// Whether the await was still pending at the end of the recording.
     pub(crate) is_pending: bool,
-    /// The method that awaits, with the place of the await.
+    /// The awaiting method, with the location of the await.
     pub(crate) frame: Option<Frame<'a>>,
     /// The awaited operation, as text.
     pub(crate) awaits: String,

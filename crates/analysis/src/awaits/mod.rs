@@ -47,7 +47,7 @@ impl AwaitPath<'_> {
 pub struct AwaitRow<'a> {
     /// The process.
     pub process: &'a Process,
-    /// The method that awaits, with the place of the await.
+    /// The awaiting method, with the location of the await.
     pub frame: Frame<'a>,
     /// The awaited operation: the method that returns the task, or the type of the awaited object.
     pub awaits: String,
@@ -55,8 +55,7 @@ pub struct AwaitRow<'a> {
     pub count: u64,
     /// Whether each of these awaits was recorded.
     pub is_exact: bool,
-    /// Number of awaits that were still pending at the end of the recording. No sum contains their
-    /// time.
+    /// Number of awaits still pending at the end of the recording. No total includes their time.
     pub pending: u64,
     /// Number of ended awaits that threw an exception.
     pub failed: u64,

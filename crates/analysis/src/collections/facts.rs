@@ -12,7 +12,7 @@ use crate::function::FunctionRef;
 use crate::parts::queried_ns;
 use crate::query::Query;
 
-/// Greatest number of full collections that are compared. They are spread over the run.
+/// Maximum number of full collections that are compared. They are spread over the run.
 const MOST_COMPARED: usize = 200;
 /// Number of full collections that are needed to report growth.
 const LEAST_COMPARED: usize = 3;
@@ -54,8 +54,8 @@ pub struct CollectionFacts<'a> {
     pub span_ns: u64,
     /// The collections with the longest pauses, the longest first; three at most.
     pub longest: Vec<Collection<'a>>,
-    /// The own function that caused the most pause time, with the place in its code that caused its
-    /// first collection; `None` if no own function caused any.
+    /// The own function that caused the most pause time, with the location in its code that caused
+    /// its first collection; `None` if no own function caused any.
     pub cause: Option<(FunctionRef<'a>, CodePlace<'a>)>,
     /// Bytes allocated between the collections, and before the first one if that is the program's
     /// first. Allocations after the last collection are not included. `None` if sizes are not
@@ -66,7 +66,7 @@ pub struct CollectionFacts<'a> {
 }
 
 impl CollectionFacts<'_> {
-    /// Share of the observed time in which the program was paused, 0 to 1.
+    /// Share of the observed time during which the program was paused, 0 to 1.
     #[must_use]
     pub fn paused_share(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { (self.pause_ns as f64 / self.span_ns as f64).min(1.0) }

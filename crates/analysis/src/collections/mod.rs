@@ -41,7 +41,7 @@ pub enum CollectionKind {
     Blocking,
     /// The program runs during most of the collection.
     Background,
-    /// A blocking collection while a background collection is under way.
+    /// A blocking collection during a background collection.
     Foreground,
 }
 
@@ -86,7 +86,7 @@ pub struct Collection<'a> {
     pub kind: CollectionKind,
     /// Whether the collection compacted; `None` if that is not known.
     pub compacting: Option<bool>,
-    /// Begin of the first pause or of the collection itself, whichever is earlier, in nanoseconds
+    /// Start of the first pause or of the collection itself, whichever is earlier, in nanoseconds
     /// since the start of the run.
     pub start_ns: u64,
     /// End of the collection, in nanoseconds since the start of the run; `None` if the end was not
@@ -94,7 +94,7 @@ pub struct Collection<'a> {
     pub end_ns: Option<u64>,
     /// Time in the pauses until all threads were suspended, in nanoseconds.
     pub suspend_ns: u64,
-    /// Time for which the program was paused, in nanoseconds.
+    /// Time that the program was paused, in nanoseconds.
     pub pause_ns: u64,
     /// Pause time according to the runtime's own events; `None` if they were not recorded.
     pub runtime_pause_ns: Option<u64>,

@@ -13,7 +13,7 @@ pub(super) struct Suspension {
     reason: u64,
     /// The thread that suspends the others: its index in the process.
     pub(super) thread: u32,
-    /// Stack of that thread, 0 if it is not known.
+    /// Stack of that thread, 0 if unknown.
     pub(super) stack: u32,
     /// The blocking collection that began in the suspension.
     pub(super) blocking: Option<usize>,

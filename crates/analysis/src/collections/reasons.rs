@@ -27,7 +27,7 @@ const REASONS: [&str; 18] = [
 pub enum Reason {
     /// The reason as the runtime's number.
     Known(u32),
-    /// Whether the program induced the collection. Callbacks report only this.
+    /// Only whether the program induced the collection, which is all that callbacks report.
     Induced(bool),
 }
 

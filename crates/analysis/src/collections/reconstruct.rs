@@ -58,8 +58,8 @@ struct Trigger {
     stack: u32,
 }
 
-/// Collections of a process, as far as the records have been read. A collection is identified by
-/// its index in `rows`.
+/// Collections of a process in the records read so far. A collection is identified by its index in
+/// `rows`.
 pub(super) struct Reconstruction<'a> {
     process: &'a Process,
     rows: Vec<Collection<'a>>,

@@ -38,7 +38,7 @@ pub struct SurvivorRow<'a> {
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,
-    /// Number of survivals in which the object was moved.
+    /// Number of survivals with a move.
     pub moved_objects: u64,
     /// Number of objects that died; known for generation 0 only.
     pub died_objects: Option<u64>,

@@ -35,7 +35,7 @@ impl Thrower {
     }
 }
 
-/// Change of the throws of one type at one place between the two sides.
+/// Change in the number of throws of one type at one location.
 #[derive(Debug, Clone)]
 pub struct ExceptionChange {
     /// Type of the exceptions.

@@ -22,14 +22,15 @@ pub struct PathChange<'a> {
     pub own: Change,
     /// Change of the total: the amount including all callees.
     pub total: Change,
-    /// Change of the own amount as a part of the whole, 0 to 1.
+    /// Change of the own amount as a share of the whole, 0 to 1.
     pub own_share: Change,
-    /// Change of the total as a part of the whole, 0 to 1.
+    /// Change of the total as a share of the whole, 0 to 1.
     pub total_share: Change,
 }
 
 impl PathChange<'_> {
-    /// Whether either side has an own amount. Other rows have only the amounts of their callees.
+    /// Whether the function has an own amount on either side, rather than only amounts of its
+    /// callees.
     #[must_use]
     pub fn has_own(&self) -> bool {
         self.own.before.median > 0.0 || self.own.after.median > 0.0
@@ -48,10 +49,10 @@ pub struct FunctionChanges<'a> {
     pub largest: Option<PathChange<'a>>,
     /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Numbers of rows by the verdict on their own amount, including rows that the limit left out.
-    /// Rows in which neither side has an own amount are not counted.
+    /// Numbers of rows by the verdict on their own amount, including rows beyond the limit, but
+    /// without rows that have no own amount on either side.
     pub verdicts: Verdicts,
-    /// Change of the sum over all functions.
+    /// Change of the total of all functions.
     pub total: Change,
 }
 

@@ -11,7 +11,7 @@ use crate::metrics::METRICS;
 /// A gate: a limit that a metric of some functions must not exceed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    /// The gate as it was written.
+    /// The text of the gate.
     pub text: String,
     /// The functions that the gate measures. If totals are measured, only the outermost of these
     /// functions on each stack counts.
@@ -20,18 +20,18 @@ pub struct Gate {
     pub metric: &'static Metric,
     /// Whether own amounts are measured. Otherwise totals are measured, which include the callees.
     pub is_own: bool,
-    /// Whether parts of the whole are measured. Otherwise amounts are measured.
+    /// Whether shares of the whole are limited, rather than amounts.
     pub is_share: bool,
     /// The limit that must not be exceeded.
     pub limit: Limit,
 }
 
-/// The limit of a gate, which the amount after must not exceed.
+/// The limit of a gate, for the amount on the side after.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// Growth by this part of the amount before: 0.05 for 5 %.
     Growth(f64),
-    /// Growth by this amount: nanoseconds, bytes or a number. For shares it is a part of the whole.
+    /// Growth by this amount: nanoseconds, bytes, a number, or a share of the whole.
     More(f64),
     /// The amount after exceeds this amount, whatever the amount before.
     Above(f64),
@@ -111,11 +111,11 @@ fn limit_of(text: &str, metric: &Metric, is_share: bool) -> Result<Limit, GateEr
         digits.parse::<f64>().ok().filter(|value| is_plain && value.is_finite())
     };
     if text.starts_with(['-', '=', '<']) {
-        let why = format!("'>{text}' is no limit that an amount can exceed");
-        return Err(error(why, "a gate fails where there is more: write >+5%, >+5 or >5"));
+        let why = format!("'>{text}' is not a limit that an amount can exceed");
+        return Err(error(why, "a gate fails if there is more: write >+5%, >+5 or >5"));
     }
     if let Some(percent) = number.strip_suffix('%') {
-        let Some(value) = of(percent) else { return Err(error(format!("'{text}' is no limit"), FORM)) };
+        let Some(value) = of(percent) else { return Err(error(format!("'{text}' is not a limit"), FORM)) };
         return match (is_growth, is_share) {
             (true, _) => Ok(Limit::Growth(value / 100.0)),
             (false, true) => Ok(Limit::Above(value / 100.0)),
@@ -144,7 +144,7 @@ fn limit_of(text: &str, metric: &Metric, is_share: bool) -> Result<Limit, GateEr
                 (_, Unit::Bytes) => "a limit of bytes is >+5%, >+4096, >+1MB or >64MiB",
                 (_, Unit::Count) => "a limit of a number is >+5%, >+5 or >5",
             };
-            Err(error(format!("'{text}' is no limit of {}", metric.title), hint))
+            Err(error(format!("'{text}' is not a limit of {}", metric.title), hint))
         }
     }
 }
@@ -195,11 +195,11 @@ mod tests {
         assert_eq!(why("*:callls>+5%"), ("there is no metric 'callls'".to_owned(), "did you mean 'calls'?".to_owned()));
         assert_eq!(why(":calls>+5%").0, "it is empty");
         assert_eq!(why("*:calls>5%").0, "'5%' is a part of nothing");
-        assert_eq!(why("*:calls>-5%").0, "'>-5%' is no limit that an amount can exceed");
-        assert_eq!(why("*:calls>=5").0, "'>=5' is no limit that an amount can exceed");
-        assert_eq!(why("*:cpu>+5").0, "'+5' is no limit of CPU time");
-        assert_eq!(why("*:bytes>+5x").0, "'+5x' is no limit of bytes");
-        assert_eq!(why("*:cpu-share>+5").0, "'+5' is no limit of CPU time");
+        assert_eq!(why("*:calls>-5%").0, "'>-5%' is not a limit that an amount can exceed");
+        assert_eq!(why("*:calls>=5").0, "'>=5' is not a limit that an amount can exceed");
+        assert_eq!(why("*:cpu>+5").0, "'+5' is not a limit of CPU time");
+        assert_eq!(why("*:bytes>+5x").0, "'+5x' is not a limit of bytes");
+        assert_eq!(why("*:cpu-share>+5").0, "'+5' is not a limit of CPU time");
         for text in ["", "*:calls>", "*:calls>+", "*:calls>+%", "*:calls>inf", "*:calls>1e5", "*:cpu>ms", "*:cpu>+-1ms"]
         {
             why(text);

@@ -25,8 +25,8 @@ impl IntervalEstimate {
         Self { amount, low: amount, high: amount }
     }
 
-    /// An amount that is estimated from `samples` samples. `step` is the amount that one sample
-    /// stands for; it is used only if there are no samples.
+    /// An amount estimated from `samples` samples. `step` is the amount per sample, used only if
+    /// there are no samples.
     #[must_use]
     pub fn sampled(amount: f64, samples: f64, step: f64) -> Self {
         let each = if samples > 0.0 { amount / samples } else { step };
@@ -62,9 +62,9 @@ pub struct Level {
 impl Level {
     /// Returns the level of several recordings. For one recording it is the measured amount,
     /// because the difference between runs is not known. For two to five recordings it has
-    /// Student's interval about the mean. For more it has the interval of the median by order
-    /// statistics. Each interval is widened by the uncertainty of sampling, so that samples that
-    /// happen to agree do not look exact.
+    /// Student's interval about the mean; for more, the interval of the median by order statistics.
+    /// Each interval is widened by the uncertainty of sampling, so that runs that happen to agree
+    /// do not look exact.
     #[must_use]
     pub fn from_runs(runs: &[IntervalEstimate]) -> Self {
         let mut amounts: Vec<f64> = runs.iter().map(|run| run.amount).collect();

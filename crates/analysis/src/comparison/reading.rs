@@ -54,12 +54,12 @@ impl Sum {
 enum Exactness {
     /// Each event was recorded.
     Exact,
-    /// The amounts are estimated from samples, and all samples stand for the same amount. If there
-    /// are no samples, `step` is the amount of one sample.
+    /// The amounts are estimated from samples of equal weight. `step` is the weight of one sample,
+    /// used if there are no samples.
     Samples { step: f64 },
     /// Times of `calls`. Own times have their own bounds. Bounds of totals come from the clock's
-    /// step and from the hooks' cost, which is assumed to be spread evenly. `taken` is the hooks'
-    /// cost as parts of a time: least, estimated and most.
+    /// step and the hooks' cost, which is assumed to be spread evenly. `taken` is the hooks' cost
+    /// as a share of a time: minimum, estimate and maximum.
     Times { step: f64, taken: [f64; 3] },
 }
 
@@ -68,9 +68,9 @@ enum Exactness {
 pub(super) struct Reading {
     metric: &'static Metric,
     doubt: Exactness,
-    /// The metric's sum over everything selected, whatever functions the query's filters keep.
+    /// The metric's total over everything selected, regardless of the query's function filters.
     total: f64,
-    /// Number of samples in the whole.
+    /// Number of samples in that total.
     samples: f64,
 }
 
@@ -141,7 +141,7 @@ impl Reading {
         found
     }
 
-    /// The metric's sum over everything selected, whatever functions the query's filters keep.
+    /// The metric's total over everything selected, regardless of the query's function filters.
     pub(super) fn whole_amount(&self) -> f64 {
         self.total
     }

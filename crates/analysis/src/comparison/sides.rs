@@ -36,7 +36,7 @@ pub enum Side {
 /// The labels that chose the recordings of both sides, and the unit of the amounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The unit to which amounts refer.
+    /// What amounts are divided by.
     pub per: Per,
     /// The labels that chose the recordings before, as written.
     pub before: String,

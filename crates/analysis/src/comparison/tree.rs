@@ -22,7 +22,7 @@ const NO_PARENT: u32 = u32::MAX;
 pub struct TreeChanges<'a> {
     /// The metric.
     pub metric: &'static Metric,
-    /// Change of the metric's sum over everything selected.
+    /// Change of the metric's total over everything selected.
     pub total: Change,
     nodes: Vec<Node<'a>>,
     /// All nodes, ordered by parent. Each node has the range of its children.
@@ -122,12 +122,12 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Selection of the paths that a walk shows. A path that is not shown is left out with everything
-/// below it.
+/// Which paths a walk shows. A path that is not shown is left out together with everything below
+/// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shown {
-    /// Least share of the whole, 0 to 1, that a shown path must have on at least one side. All
-    /// paths are shown if rows have no totals.
+    /// Minimum share of the whole, 0 to 1, that a shown path has on at least one side. All paths
+    /// are shown if rows have no totals.
     pub min_share: f64,
     /// Whether to show only paths that differ, and paths that lead to them.
     pub different: bool,

@@ -55,7 +55,7 @@ pub struct EventRow<'a> {
     pub time_ns: u64,
     /// Number of events that enclose this event on its thread.
     pub depth: u32,
-    /// Duration between begin and end, in nanoseconds; both events of a pair have it.
+    /// Duration between start and end, in nanoseconds; set in both events of a pair.
     pub duration_ns: Option<u64>,
     remark: Option<&'static str>,
     record: OwnedRecord,
@@ -200,7 +200,7 @@ impl<'a> EventLog<'a> {
         if arenas.is_empty() {
             return Err(QueryProblem::NotRecorded { view: "events", instrument: instrument::EVENTS });
         }
-        query.query.all_requests("events", "its events do not know their request")?;
+        query.query.all_requests("events", "its events are not linked to requests")?;
         Ok(Self { arenas, query: query.clone() })
     }
 

@@ -59,7 +59,7 @@ impl<'l, 'a> EventStream<'l, 'a> {
         }
     }
 
-    /// The thread; `None` if it is not known.
+    /// The thread; `None` if unknown.
     pub(super) fn thread(&self) -> Option<&'a Thread> {
         self.of.thread
     }

@@ -33,8 +33,8 @@ pub use stack::CallStack;
 /// Selection of exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExceptionQuery {
-    /// The filters that all views share. `functions` and `modules` select exceptions for which a
-    /// matching function was on the stack at the throw, or caught the exception.
+    /// The filters that all views share. `functions` and `modules` select exceptions with a
+    /// matching function on the stack at the throw, or as the catcher.
     pub query: Query,
     /// Only types that match one of these patterns; empty means all.
     pub types: Vec<Glob>,
@@ -47,7 +47,7 @@ pub struct Frame<'a> {
     pub function: FunctionRef<'a>,
     /// Offset in the function's IL, if the runtime reported it.
     pub il_offset: Option<u32>,
-    /// The place in the function's code, by which the source line is found.
+    /// Location in the function's code, from which the source line is found.
     pub place: CodePlace<'a>,
     /// Recorded arguments of the call; [`ExceptionLog::captured`] decodes them.
     arguments: Option<&'a Arguments>,
@@ -128,7 +128,7 @@ pub struct Exception<'a> {
     pub throw_to_catch_ns: Option<u64>,
 }
 
-/// Throws of one type at one place with one catcher.
+/// Throws of one type at one location with one catcher.
 #[derive(Debug, Clone)]
 pub struct ExceptionGroup<'a> {
     /// The process.

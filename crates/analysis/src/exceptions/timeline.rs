@@ -23,8 +23,8 @@ pub(super) struct Throw<'a> {
     pub(super) type_name: &'a str,
 }
 
-/// The exceptions, as far as the records have been read. An exception is identified by its index in
-/// the order of time, from 0.
+/// The exceptions in the records read so far. An exception is identified by its index in the order
+/// of time, from 0.
 #[derive(Debug, Default)]
 pub(super) struct Timeline<'a> {
     /// Exceptions that have not been handed over, and whether each is over.

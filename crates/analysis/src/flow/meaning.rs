@@ -15,8 +15,8 @@ const TICKS_PER_DAY: u64 = 86_400 * TICKS_PER_SECOND;
 pub struct Elements<'v, 'a> {
     /// Number of elements in the collection.
     pub count: u64,
-    /// The first elements, in the order of the collection, as far as they were recorded. Elements
-    /// of dictionaries come with their key.
+    /// The recorded elements, the first ones of the collection, in its order. Elements of
+    /// dictionaries have a key.
     pub items: Vec<(Option<&'v Value<'a>>, &'v Value<'a>)>,
 }
 

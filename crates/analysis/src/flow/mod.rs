@@ -130,28 +130,28 @@ impl<'a> FlowLog<'a> {
     pub fn open(recording: &'a Recording, query: &Query, max_depth: Option<u32>) -> Result<Self, QueryProblem> {
         query.without_metric("flow")?;
         if query.sort.is_some() {
-            let why = "its rows are in order of time";
+            let why = "its rows are ordered by time";
             return Err(QueryProblem::NotAvailable { option: "--sort", view: "flow", why });
         }
         let selected = select::threads(recording, query)?;
         if selected.iter().all(|s| s.process.arenas(instrument::FLOW).next().is_none()) {
             return Err(QueryProblem::NotRecorded { view: "flow", instrument: instrument::FLOW });
         }
-        query.all_requests("flow", "its calls do not know their request")?;
+        query.all_requests("flow", "its calls are not linked to requests")?;
         Ok(Self { selected, query: query.clone(), max_depth, reads_on: false })
     }
 
-    /// Makes [`walk`](Self::walk) read all events even after the query's limit is reached, so that
-    /// the calls by function cover the whole recording.
+    /// Makes [`walk`](Self::walk) read all events, even beyond the query's limit, so that the calls
+    /// by function cover the whole recording.
     #[must_use]
     pub fn reading_on(self) -> Self {
         Self { reads_on: true, ..self }
     }
 
-    /// Visits every row: process after process, thread after thread, in the order of time. Stops at
-    /// the first error of `visit`. Returns the calls by function that pass the filters, most called
-    /// first, and the number of rows that the query's limit left out. If not all of these rows were
-    /// counted ([`LeftOut::is_whole`]), the calls by function are not complete either.
+    /// Visits every row, process by process, thread by thread, ordered by time. Stops at the first
+    /// error of `visit`. Returns the calls by function that pass the filters, most called first,
+    /// and the number of rows that the query's limit left out. If that number is not exact
+    /// ([`LeftOut::is_whole`]), the calls by function are incomplete, too.
     ///
     /// # Errors
     /// The error of `visit`.

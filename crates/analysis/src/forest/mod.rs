@@ -105,7 +105,7 @@ pub struct Tree<'a> {
     pub nodes: Vec<TreeNode<'a>>,
     /// Paths that the options left out.
     pub pruned: PrunedPaths,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Forest<'a> {
         let sort = query.order(metric, "tree", Sort::Total)?;
         if !Self::SORTS.contains(&sort) {
             let why =
-                "its nodes are ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
+                "its nodes can be ordered by total, self, inclusive, inclusive-cpu, exclusive, calls, name or module";
             return Err(QueryProblem::NotAvailable { option: "this --sort", view: "tree", why });
         }
         let paths = paths::select(recording, query, metric)?;
@@ -295,9 +295,9 @@ impl<'a> Forest<'a> {
         Ok(pruned)
     }
 
-    /// A forest that contains only the large paths, for the case that building all trees from
-    /// stacks would take long; `None` otherwise. Use it for walks of the whole that leave out paths
-    /// below `least_share`: such walks show the same nodes in either forest.
+    /// A forest of only the large paths, if building all trees from stacks would take long;
+    /// otherwise `None`. For walks that leave out paths below `least_share` of the whole: these
+    /// show the same nodes in either forest.
     #[must_use]
     pub fn peaks(&self, least_share: f64) -> Option<Self> {
         let is_whole = !self.query.filters_functions() && self.allocations.is_empty();

@@ -21,8 +21,8 @@ use crate::waits::TimeState;
 /// A node's own amount in one of the equal pieces of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodePiece {
-    /// Number of the node in the order of the walk, from 0. The number after the last node stands
-    /// for all paths that have no shown node.
+    /// Number of the node in the order of the walk, from 0. The number after the last node
+    /// represents all paths without a shown node.
     pub node: u32,
     /// Number of the piece of the run, from 0.
     pub piece: u32,
@@ -53,8 +53,8 @@ const BESIDE: u32 = u32::MAX;
 impl<'a> Forest<'a> {
     /// Amounts of the nodes that [`walk`](Self::walk) shows with these options, for each of
     /// these pieces of the recording's time. The amount of a node that is left out counts for the
-    /// nearest shown node above it. Empty if the metric is not made of events: trees of `calls` are
-    /// sums over the whole run.
+    /// nearest shown node above it. Empty if the metric has no events: trees of `calls` are totals
+    /// of the whole run.
     #[must_use]
     pub fn over_time(&self, recording: &Recording, options: &TreeOptions, pieces: Pieces) -> Vec<NodePiece> {
         let mut sums: FxHashMap<(u32, u32, Option<TimeState>), u64> = FxHashMap::default();

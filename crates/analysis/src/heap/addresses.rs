@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// Bits of an address within eight bytes: objects are aligned to eight bytes.
 const ALIGNED_BITS: u32 = 3;
-/// Bits of an address within a piece: one bit of a [`Piece`] stands for each eight bytes.
+/// Bits of an address within a piece: one bit of a [`Piece`] represents each eight bytes.
 const PIECE_BITS: u32 = ALIGNED_BITS + 6;
 /// Bits of an address within a block, which consists of adjacent pieces.
 const BLOCK_BITS: u32 = 16;

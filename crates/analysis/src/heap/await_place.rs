@@ -16,13 +16,13 @@ pub struct AwaitPlace {
 }
 
 impl AwaitPlace {
-    /// The module with the code, in the process that the place belongs to.
+    /// The module with the code; `process` must be the process of this await.
     #[must_use]
     pub fn module_in<'a>(&self, process: &'a Process) -> Option<&'a Module> {
         process.modules.get(self.module as usize)
     }
 
-    /// The place from which the source line is looked up.
+    /// The code location, from which the source line is found.
     #[must_use]
     pub fn code_place(&self) -> CodePlace<'static> {
         CodePlace { il_offset: Some(self.il_offset), is_unoptimised: true, ..CodePlace::default() }

@@ -22,7 +22,7 @@ pub(crate) struct Classes<'a> {
     /// For each class, the number of the field name at each slot: slots before the elements, and
     /// slots within an element.
     slots: Vec<[Vec<u32>; 2]>,
-    /// Names of fields, each once; the first is empty.
+    /// Names of fields, without duplicates; the first is empty.
     fields: Vec<Arc<str>>,
 }
 

@@ -81,7 +81,7 @@ impl<'a> HeapContents<'a> {
         self.0.graph.edges(object).len() as u32
     }
 
-    /// References of an object: for each, its place in the object and its target.
+    /// References of an object: for each, its location in the object and its target.
     pub fn references_of(&self, object: u32) -> impl Iterator<Item = (HeapPathPlace, u32)> {
         self.0.graph.references_of(object).map(move |(target, slot)| {
             let (member, element) = self.0.step(object, slot);

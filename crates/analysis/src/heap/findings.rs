@@ -131,7 +131,7 @@ impl HeapPath<'_> {
     /// The root as text: `static field Shop.Cache.items`.
     #[must_use]
     pub fn root_label(&self) -> String {
-        self.root.as_ref().map_or_else(|| "nothing that is known".to_owned(), root_label)
+        self.root.as_ref().map_or_else(|| "nothing known".to_owned(), root_label)
     }
 
     /// The path in one line: the root, then each object with the member that refers to the next
@@ -176,7 +176,7 @@ impl HeapPath<'_> {
 }
 
 impl HeapPathPlace {
-    /// The place as text to append to the previous object: `.items`, `[3].Value`.
+    /// Text to append to the previous object: `.items`, `[3].Value`.
     #[must_use]
     pub fn label(&self) -> String {
         match self {

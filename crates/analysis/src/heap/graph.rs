@@ -11,7 +11,7 @@ pub(crate) const DEPENDENT: u32 = u32::MAX;
 /// Place of the object that keeps a type of a collectible load context loaded. It is not a field
 /// either.
 pub(crate) const LOADER: u32 = u32::MAX - 1;
-/// Greatest number of objects in a graph; larger numbers are reserved.
+/// Maximum number of objects in a graph; larger numbers are reserved.
 pub(crate) const MOST_OBJECTS: usize = u32::MAX as usize - 2;
 
 /// References between objects, which are numbered from 0 on.

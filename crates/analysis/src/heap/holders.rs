@@ -15,7 +15,7 @@ use crate::query::{QueryProblem, Sort};
 /// Where an object on a path refers to the next object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeapPathPlace {
-    /// No place in an object: a root refers to the object.
+    /// Not in an object: a root refers to the object.
     Root,
     /// A field, by its name.
     Field(Arc<str>),
@@ -27,16 +27,16 @@ pub enum HeapPathPlace {
     Dependent,
     /// A collectible load context, which keeps the type of the previous object loaded.
     Loader,
-    /// An unknown place.
+    /// Unknown.
     Unknown,
 }
 
-/// A step of a path: an object, and the place in the previous object that refers to it.
+/// A step of a path: an object, and where the previous object refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapPathStep {
     /// Type of the object.
     pub type_name: Arc<str>,
-    /// Place in the previous object that refers to this object.
+    /// Where the previous object refers to this object.
     pub place: HeapPathPlace,
     /// Whether the step occurs several times in a row, for example the nodes of a linked list.
     pub repeats: bool,

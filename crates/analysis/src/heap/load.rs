@@ -60,7 +60,7 @@ pub struct Missing {
     pub references: u64,
     /// Number of roots of objects that are missing.
     pub roots: u64,
-    /// Objects beyond the greatest number that a graph can have.
+    /// Objects beyond the maximum number in a graph.
     pub objects: u64,
 }
 

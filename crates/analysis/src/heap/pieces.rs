@@ -90,7 +90,7 @@ impl Piece {
 #[derive(Debug)]
 pub(super) struct Pieces {
     all: Vec<Piece>,
-    /// Objects beyond the greatest number.
+    /// Objects beyond the maximum number.
     pub(super) beyond: u64,
 }
 

@@ -12,7 +12,7 @@ use super::shortest::{NO_OBJECT, Shortest};
 
 /// Number of previous steps in which the same field to the same class is searched for.
 const LOOK_BACK: usize = 8;
-/// Longer paths end in a step that stands for all further steps.
+/// Longer paths end in a step that represents all further steps.
 const MOST_STEPS: u16 = 200;
 
 /// Place of a step in the previous object, as far as shapes distinguish places. An element has no

@@ -9,7 +9,7 @@ use super::load::{LoadedSnapshot, Missing};
 use crate::query::{Query, QueryProblem};
 use crate::select::processes;
 
-/// Selection of snapshots, and of types in them.
+/// Which snapshots to show, and which types in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapQuery {
     /// The filters that all views share: processes, modules, types, order and limit.
@@ -18,7 +18,7 @@ pub struct HeapQuery {
     pub snapshot: Option<u32>,
 }
 
-/// A snapshot as views show it.
+/// A snapshot, with its facts for views.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRef<'a> {
     /// The process.
@@ -100,8 +100,8 @@ fn cut_problem(snapshot: &HeapSnapshot) -> QueryProblem {
 /// Reason why a snapshot is incomplete, as part of a sentence.
 pub(super) fn why_cut(snapshot: &HeapSnapshot) -> String {
     let reason = match snapshot.state {
-        SnapshotState::Begun => "the program or its recording ended meanwhile",
-        SnapshotState::NoRoom => "the recording found no room on the disk, or has its greatest size",
+        SnapshotState::Begun => "the program or its recording ended too early",
+        SnapshotState::NoRoom => "the disk was full, or the recording had its maximum size",
         SnapshotState::Refused => "the runtime refused",
         _ => "it was not completed",
     };

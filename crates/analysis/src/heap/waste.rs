@@ -61,7 +61,7 @@ impl WasteKind {
     }
 }
 
-/// Objects of one type that waste memory in the same way.
+/// Objects of one type with one kind of waste.
 #[derive(Debug, Clone)]
 pub struct WasteRow<'a> {
     /// The process.
@@ -74,8 +74,8 @@ pub struct WasteRow<'a> {
     pub module: &'a str,
     /// Number of characters of equal strings; `None` for other kinds.
     pub length: Option<u64>,
-    /// On the shortest path to the first of the objects, the object that refers to it: the object's
-    /// type, and the place of the reference.
+    /// The object that refers to the first of the objects on its shortest path: the type, and where
+    /// the reference is.
     pub held_by: Option<(Arc<str>, HeapPathPlace)>,
     /// Number of objects.
     pub objects: u64,
@@ -132,7 +132,7 @@ pub fn heap_waste<'a>(heaps: &Heaps<'a>, query: &HeapQuery) -> Result<HeapWaste<
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct WasteKey {
     kind: WasteKind,
-    /// Class that stands for the row's type.
+    /// Class that represents the row's type.
     class: u32,
     /// Hash of the content of equal objects, and the length of strings.
     value: (u64, u64),
@@ -229,7 +229,7 @@ fn used(of_type: &HeapType, object: &HeapObject<'_>) -> u64 {
     count
 }
 
-/// Arrays that hold the elements of a collection, each with the collection and the greatest number
+/// Arrays that hold the elements of a collection, each with the collection and the maximum number
 /// of used elements in one of its arrays.
 fn collections(loaded: &LoadedSnapshot<'_>, arrays: &[Array]) -> FxHashMap<u32, (u32, u64)> {
     let used: FxHashMap<u32, u64> = arrays.iter().map(|array| (array.object, array.used)).collect();

@@ -55,7 +55,7 @@ pub enum LockKind {
     SemaphoreSlim,
     /// A `ManualResetEventSlim`.
     ManualResetEventSlim,
-    /// A condition that a thread waits for with `Monitor.Wait`.
+    /// A wait in `Monitor.Wait`, for a pulse.
     MonitorWait,
     /// A `WaitHandle`: an event, a mutex, a semaphore of the operating system.
     WaitHandle,
@@ -118,7 +118,7 @@ pub struct LockPath<'a> {
     stack: CallStack<'a>,
 }
 
-/// The method that acquires a monitor. It stands for the runtime's helper, which leaves no frame on
+/// The method that acquires a monitor. It represents the runtime's helper, which leaves no frame on
 /// the stack.
 const MONITOR_ENTER: &str = "System.Threading.Monitor::Enter";
 
@@ -145,7 +145,7 @@ impl LockPath<'_> {
     }
 }
 
-/// Locks of one kind, whose objects have one type, and that threads waited for at one place.
+/// Locks of one kind and one object type, for which threads waited at one location.
 #[derive(Debug, Clone)]
 pub struct LockRow<'a> {
     /// The process.
@@ -173,10 +173,9 @@ pub struct LockRow<'a> {
     pub bounds_ns: (u64, u64),
     /// The longest wait, in nanoseconds; 0 for sampled waits, because it is not known.
     pub max_ns: u64,
-    /// Greatest number of threads that waited for one lock at the same time; 0 for sampled waits.
+    /// Maximum number of threads that waited for one lock at the same time; 0 for sampled waits.
     pub max_waiters: u64,
-    /// Number of waits that were pending at the end of the recording. The sums include their time
-    /// up to that end.
+    /// Number of waits pending at the end of the recording. Totals include their time until then.
     pub pending: u64,
     /// Paths of the waiting threads, the path with the longest time first.
     pub waiters: Vec<LockPath<'a>>,

@@ -23,7 +23,7 @@ struct LockState {
     last: Option<(u32, Option<u32>)>,
 }
 
-/// The waits, as far as the records have been read.
+/// The waits in the records read so far.
 pub(super) struct Timeline<'q, 'a> {
     process: &'a Process,
     /// Indices of threads by operating system id. Ids are reused, so there may be several.

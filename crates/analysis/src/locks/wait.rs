@@ -5,7 +5,7 @@
 pub(super) struct WaitStart {
     /// Index of the thread in the process.
     pub(super) thread: u32,
-    /// Begin of the wait, in nanoseconds since the start of the run.
+    /// Start of the wait, in nanoseconds since the start of the run.
     pub(super) time_ns: u64,
     /// The runtime's number of the lock, which is reused when the lock is gone.
     pub(super) lock: u64,

@@ -7,7 +7,7 @@ use crate::metric::StackEvent;
 
 /// A sequence of events.
 pub(crate) struct Block {
-    /// Begin of the first event.
+    /// Start of the first event.
     pub(crate) first_ns: u64,
     /// End of the last event.
     pub(crate) last_ns: u64,
@@ -63,7 +63,7 @@ impl Event {
 }
 
 impl Block {
-    /// Creates a block of events. Stacks are places in the table, from 1; 0 stands for an unknown
+    /// Creates a block of events. Stacks are places in the table, from 1; 0 represents an unknown
     /// stack.
     pub(super) fn new(process: &Process, table: &Stacks, found: &[StackEvent]) -> Self {
         let threads = process.threads.len() as u32;

@@ -20,8 +20,8 @@ const BLOCK: usize = 4_096;
 pub(crate) struct MetricEvents {
     /// The stacks that the events refer to.
     pub(crate) table: Arc<Stacks>,
-    /// The stack table's places of the events' stacks, in ascending order. The first entry stands
-    /// for an unknown stack.
+    /// The stack table's places of the events' stacks, in ascending order. The first entry
+    /// represents an unknown stack.
     places: Vec<Option<u32>>,
     /// The places that events use.
     used: NodeSet,
@@ -65,7 +65,7 @@ impl MetricEvents {
     }
 
     /// Creates the events. Their stacks are places in the table, from 1, each in one of the sets; 0
-    /// stands for an unknown stack.
+    /// represents an unknown stack.
     fn new(table: Arc<Stacks>, parts: Vec<NodeSet>, blocks: Vec<(usize, Block)>) -> Self {
         let joined = parts.into_iter().reduce(|mut all, part| {
             all.join(&part);

@@ -58,7 +58,7 @@ pub struct PictureRow {
     pub total: u64,
 }
 
-/// Nodes of a tree before any change; the first run stands for the threads themselves.
+/// Nodes of a tree before any change; the first run represents the threads themselves.
 enum Nodes {
     /// A tree built from stacks.
     Stacks {
@@ -215,7 +215,7 @@ fn calls<'a>(forest: &Forest<'a>, measure: PictureMeasure, functions: &mut Pictu
 }
 
 /// A tree after changes: nodes in preorder, in runs. Several siblings may have the same function.
-/// Run 0 stands for the threads.
+/// Run 0 represents the threads.
 pub struct ChangedTree<'a> {
     functions: Arc<PictureFunctions<'a>>,
     /// Functions of the nodes.
@@ -236,7 +236,7 @@ pub struct ChangedTree<'a> {
 type Place = (u32, u32);
 
 impl ChangedTree<'_> {
-    /// Number of nodes, including the node that stands for the threads.
+    /// Number of nodes, including the node of the threads.
     #[must_use]
     pub fn size(&self) -> usize {
         self.func.len()
@@ -258,7 +258,7 @@ impl ChangedTree<'_> {
         &self.func[self.starts[run as usize] as usize..self.starts[run as usize + 1] as usize]
     }
 
-    /// The function that calls the last function of a run; `None` where threads call it.
+    /// The function that calls the last function of a run; `None` if threads call it.
     fn caller_of_last(&self, run: u32) -> Option<u32> {
         let above = self.parents[run as usize];
         match *self.functions_of_run(run) {

@@ -20,7 +20,7 @@ pub struct FunctionAmounts {
 /// Amounts of a function, by caller and by callee.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// Amounts by calling function; `None` stands for the threads themselves.
+    /// Amounts by calling function; `None` for the threads themselves.
     pub callers: Vec<(Option<u32>, u64)>,
     /// Amounts by called function.
     pub callees: Vec<(u32, u64)>,

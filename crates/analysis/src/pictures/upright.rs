@@ -25,11 +25,11 @@ struct Group {
 }
 
 impl ChangedTree<'_> {
-    /// The rows of the merged tree. Without `places`: the outermost functions, and below them the
-    /// nodes with at least `share` of the whole. With `places`: one node and all its callees, and
-    /// below those the nodes with at least `share` of that node's total. `places` has the node's
-    /// index among the roots, then the index among the children at each level, counting small
-    /// children too. Empty if there is no such node.
+    /// The rows of the merged tree. With empty `places`: the outermost functions, and below them
+    /// the nodes with at least `share` of the whole. Otherwise: the node at `places` and all its
+    /// callees, and below these the nodes with at least `share` of that node's total. `places`
+    /// holds the node's index among the roots, then its index among the children at each level,
+    /// small children included. Empty if there is no such node.
     #[must_use]
     pub fn upright(&self, share: f64, places: &[u32]) -> Vec<PictureRow> {
         let mut rows = Vec::new();

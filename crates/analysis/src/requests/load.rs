@@ -36,7 +36,7 @@ pub struct LoadLevel {
     pub max_ns: u64,
     /// Number of requests that ended at this load.
     pub ended: u64,
-    /// Time for which the process was at this load, in nanoseconds.
+    /// Time that the process was at this load, in nanoseconds.
     pub time_ns: u64,
     durations: Durations,
 }
@@ -79,7 +79,7 @@ impl LoadLevel {
         (self.time_ns > 0).then(|| self.ended as f64 * 1e9 / self.time_ns as f64)
     }
 
-    /// Kleinrock's power: throughput divided by mean duration. `None` if it is not known.
+    /// Kleinrock's power: throughput divided by mean duration. `None` if unknown.
     fn power(&self) -> Option<f64> {
         self.per_second().filter(|_| self.requests >= ENOUGH).map(|rate| rate / self.mean_ns().max(1) as f64)
     }
@@ -99,9 +99,9 @@ pub enum NoKnee {
 pub struct LoadCurve<'a> {
     /// The process.
     pub process: &'a Process,
-    /// HTTP method with the route template; `(all)` for the sum of all routes.
+    /// HTTP method with the route template; `(all)` for all routes together.
     pub route: Rc<str>,
-    /// Whether this row is the sum of all routes.
+    /// Whether this row is for all routes together.
     pub is_all: bool,
     /// Whether every request was recorded. If not, the numbers may be too low.
     pub is_exact: bool,
@@ -110,9 +110,9 @@ pub struct LoadCurve<'a> {
 }
 
 impl LoadCurve<'_> {
-    /// The knee: the level with the greatest power (throughput divided by mean duration). At some
-    /// higher load, the mean duration must be at least half longer, which shows that the peak was
-    /// passed. Levels with few requests are ignored.
+    /// The knee: the level with the largest power (throughput divided by mean duration). At some
+    /// higher load, the mean duration must be longer by at least half, which shows that the peak
+    /// was passed. Levels with few requests are ignored.
     ///
     /// # Errors
     /// The reason why there is no knee.
@@ -138,7 +138,7 @@ impl LoadCurve<'_> {
     }
 }
 
-/// Served requests by load. For each process, the sum of all routes comes first, then the routes,
+/// Served requests by load. For each process, all routes together come first, then each route,
 /// ordered by total duration.
 ///
 /// # Errors

@@ -80,7 +80,7 @@ pub struct Request<'a> {
     pub direction: Direction,
     /// HTTP method with the route template for served requests, or with the host for outgoing ones.
     pub route: std::rc::Rc<str>,
-    /// Begin of the request, in nanoseconds since the start of the run. For a request that began
+    /// Start of the request, in nanoseconds since the start of the run. For a request that began
     /// before the recording, the time when it was first seen.
     pub time_ns: u64,
     /// End of the request, or the time when it was last seen, in nanoseconds since the start of the
@@ -173,7 +173,7 @@ pub struct RequestRow<'a> {
     pub failed: u64,
     /// Number of these requests that the client aborted.
     pub aborted: u64,
-    /// Number of requests that are only partly in the recording. No other number includes them.
+    /// Number of requests only partly in the recording. No other number includes them.
     pub partial: u64,
     /// Total duration of these requests, in nanoseconds.
     pub total_ns: u64,

@@ -22,10 +22,9 @@ const SAMPLED: [&str; 2] = [instrument::CPU, instrument::WALL];
 /// Maximum number of request names that an error lists.
 const MOST_NAMED: usize = 10;
 
-/// Removes all work from a recording that was not done for the requests that the filter selects.
-/// Samples of other work are deleted. Events are shown only if their thread worked for a selected
-/// request. Without a filter nothing changes. The requests themselves, and facts about the whole
-/// process, stay.
+/// Reduces a recording to the work for the requests that the filter selects. Samples of other work
+/// are deleted, and events stay only if their thread worked for a selected request. Without a
+/// filter nothing changes. The requests themselves, and facts about the whole process, stay.
 ///
 /// # Errors
 /// When no process has recorded requests, or the filter selects none.

@@ -45,7 +45,7 @@ impl StepKind {
 pub struct RequestStep<'a> {
     /// Kind of the step.
     pub kind: StepKind,
-    /// Begin of the step, in nanoseconds since the start of the run.
+    /// Start of the step, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Duration of the step, in nanoseconds; 0 for an instant.
     pub duration_ns: u64,
@@ -53,9 +53,9 @@ pub struct RequestStep<'a> {
     pub is_pending: bool,
     /// The thread; `None` for a step without a thread.
     pub thread: Option<&'a Thread>,
-    /// The method, with a place in its code. While a thread works, it is the own method with most
-    /// of the thread's samples. For an await, it is the method that awaits. For an exception, it is
-    /// the innermost own method.
+    /// The method, with a location in its code. For work of a thread: the own method with most of
+    /// the thread's samples. For an await: the awaiting method. For an exception: the innermost own
+    /// method.
     pub method: Option<(FunctionRef<'a>, CodePlace<'a>)>,
     /// Number of samples of the thread during the step.
     pub samples: u64,

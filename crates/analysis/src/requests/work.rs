@@ -26,10 +26,10 @@ pub struct RequestWork {
     pub allocated_bytes: Option<u64>,
     /// Number of exceptions that were thrown.
     pub exceptions: Option<u64>,
-    /// The part of the requests' durations in which no thread worked for them, in nanoseconds. They
-    /// awaited something, or waited for a thread of the pool.
+    /// Part of the requests' durations during which no thread worked for them, in nanoseconds: they
+    /// awaited something, or a thread of the pool.
     pub awaited_ns: u64,
-    /// The part of the requests' durations in which at least one thread worked for them, in
+    /// Part of the requests' durations during which at least one thread worked for them, in
     /// nanoseconds.
     pub on_threads_ns: u64,
     /// States of the working threads in that time, according to the samples of `wall`.
@@ -72,34 +72,33 @@ impl ThreadStates {
 }
 
 impl RequestWork {
-    /// Returns the time in which threads ran, in nanoseconds; `None` if not known.
+    /// Time during which threads ran, in nanoseconds; `None` if unknown.
     #[must_use]
     pub fn running_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.running_ns)
     }
 
-    /// Returns the time in which threads waited for a processor, in nanoseconds; `None` if not
-    /// known.
+    /// Time during which threads waited for a processor, in nanoseconds; `None` if unknown.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.ready_ns)
     }
 
-    /// Returns the time in which threads waited for a lock, in nanoseconds; `None` if not known.
+    /// Time during which threads waited for a lock, in nanoseconds; `None` if unknown.
     #[must_use]
     pub fn lock_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.lock_ns)
     }
 
-    /// Returns the time in which threads waited for something else (tasks, events, files,
-    /// timeouts), in nanoseconds; `None` if not known.
+    /// Time during which threads waited for anything else (tasks, events, files, timeouts), in
+    /// nanoseconds; `None` if unknown.
     #[must_use]
     pub fn blocked_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.blocked_ns)
     }
 
-    /// Returns the time in which the runtime had stopped threads, mostly for collections, in
-    /// nanoseconds; `None` if not known.
+    /// Time during which the runtime had stopped threads, mostly for collections, in nanoseconds;
+    /// `None` if unknown.
     #[must_use]
     pub fn gc_ns(&self) -> Option<u64> {
         self.part_ns(|states| states.gc_ns)

@@ -71,7 +71,7 @@ impl FoldedFunctions {
         }
     }
 
-    /// The function that stands for a frame of `function` if its caller's frame is shown as
+    /// The function that represents a frame of `function` if its caller's frame is shown as
     /// `caller`; `None` if the frame is folded into the caller.
     #[inline]
     pub(crate) fn frame(&self, caller: u32, function: u32) -> Option<u32> {
@@ -94,13 +94,13 @@ impl FoldedFunctions {
         self.left_out.as_ref().is_some_and(|left| left.is_method.get(function as usize) == Some(&true))
     }
 
-    /// The function that stands for a frame that is alone on its stack.
+    /// The function that represents a frame that is alone on its stack.
     pub(crate) fn alone(&self, function: u32) -> u32 {
         self.nameless.as_ref().and_then(|nameless| nameless.library_of(function)).unwrap_or(function)
     }
 
     /// Folds a path, innermost frame first. If no frame would be left, the outermost method stays,
-    /// or the outermost function if there is no method: it identifies the thread and stands for the
+    /// or the outermost function if there is no method: it identifies the thread and represents the
     /// whole stack.
     pub(crate) fn fold<F: FoldedFrame>(&self, path: &mut Vec<F>) {
         let is_method = |frame: &&F| self.is_method(frame.function());

@@ -131,7 +131,7 @@ fn of_sample(sample: &Sample, thread: Option<&Thread>, by_stack: impl FnOnce() -
     }
 }
 
-/// Kind of a function's code, which determines the colour of its frames in charts: the name of its
+/// Kind of a function's code, for the colour of its frames in charts: the name of its
 /// [`SampleKind`], `waiting` for framework functions in which threads wait, or `type` for types of
 /// objects.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The metrics of samples: the number of samples and the time that they stand for, by stack.
+//! The metrics of samples: the number of samples and the time that they represent, by stack.
 
 use std::sync::Arc;
 

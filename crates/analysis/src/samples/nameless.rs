@@ -11,7 +11,7 @@ use crate::function::FunctionRef;
 
 /// The nameless functions of a process.
 pub(crate) struct Nameless {
-    /// The function that stands for all nameless code of its library, by function index; 0 for
+    /// The function that represents all nameless code of its library, by function index; 0 for
     /// functions that have names.
     libraries: Vec<u32>,
 }
@@ -38,7 +38,7 @@ impl Nameless {
         Self { libraries }
     }
 
-    /// The function that stands for the library of a nameless function; `None` for functions with
+    /// The function that represents the library of a nameless function; `None` for functions with
     /// names.
     #[inline]
     pub(crate) fn library_of(&self, function: u32) -> Option<u32> {

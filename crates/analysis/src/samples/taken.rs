@@ -10,7 +10,7 @@ use crate::logical::stacks_without_awaiter;
 use crate::metric::Metric;
 use crate::metric_events::{Event, MetricEvents};
 
-/// Conditions under which an instrument took its samples.
+/// How an instrument took its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplingConditions<'a> {
     /// The instrument: `cpu` or `wall`.
@@ -26,7 +26,7 @@ pub struct SamplingConditions<'a> {
     pub guessed: u64,
     /// Number of samples in the profiler's own code.
     pub profiler: u64,
-    /// Time that all samples stand for, in nanoseconds.
+    /// Time that all samples represent, in nanoseconds.
     pub total_ns: u64,
     /// The part of that time on idle threads (pool threads without work, the finalizer thread and
     /// the like), in nanoseconds.
@@ -42,7 +42,7 @@ pub struct SamplingConditions<'a> {
 }
 
 /// Numbers of samples by what is known about inlined methods on their stacks. All are 0 if the
-/// recording says nothing about inlining.
+/// recording has no data about inlining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InliningKnowledge {
     /// Number of samples whose stacks have no inlined methods.

@@ -10,7 +10,7 @@ use crate::metric_events::{MetricEvents, NodeSet};
 const TOGETHER: usize = 1 << 18;
 
 /// Frames that are on a stack of an event, by their callers. A frame is identified by its place in
-/// the table, from 1; 0 stands for the threads themselves.
+/// the table, from 1; 0 represents the threads themselves.
 ///
 /// The new frames of a new stack are consecutive in the table, so frames form runs. Each frame of a
 /// run except the last has the next frame as its only callee, and no stack of events ends at it.

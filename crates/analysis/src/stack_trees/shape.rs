@@ -16,7 +16,7 @@ pub(super) struct GrownPaths {
     pub(super) stacks: Vec<u32>,
 }
 
-/// Nodes in depth-first preorder; the first stands for the threads themselves. Stacks are ordered
+/// Nodes in depth-first preorder; the first represents the threads themselves. Stacks are ordered
 /// by the nodes at which they end, so the stacks of a subtree are consecutive. Within a run, stacks
 /// end only at the last node.
 #[derive(Default, PartialEq)]

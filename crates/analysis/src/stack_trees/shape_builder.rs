@@ -234,7 +234,7 @@ impl<'m> ShapeBuilder<'m> {
         called.clear();
     }
 
-    /// The function that stands for a frame below a node; `None` if the frame is folded into the
+    /// The function that represents a frame below a node; `None` if the frame is folded into the
     /// node.
     #[inline]
     fn shown(&self, node: u32, function: u32) -> Option<u32> {

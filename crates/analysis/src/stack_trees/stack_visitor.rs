@@ -31,7 +31,7 @@ pub(crate) struct Frame {
     pub(crate) function: u32,
     /// Slot of the function.
     pub(crate) slot: Slot,
-    /// Tier of the code; `None` if the frame belongs to no method, or stands for a whole stack.
+    /// Tier of the code; `None` if the frame belongs to no method, or represents a whole stack.
     pub(crate) tier: Option<Tier>,
 }
 

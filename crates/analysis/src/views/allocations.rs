@@ -30,8 +30,7 @@ pub struct AllocationRow<'a> {
     pub bytes: u64,
     /// 95 % bounds of the number of bytes.
     pub bytes_bounds: (u64, u64),
-    /// Number of objects that were recorded. If allocations were sampled, the estimates come from
-    /// these objects.
+    /// Number of recorded objects. If allocations were sampled, the estimates come from these.
     pub seen: u64,
     /// The type's share of all bytes, 0 to 1.
     pub share: f64,
@@ -57,7 +56,7 @@ pub struct AllocatedBy<'a> {
     /// have it. If the framework allocates for the method, it is the instruction that calls the
     /// framework.
     pub il_offset: Option<u32>,
-    /// The place of that instruction, by which its source line is found.
+    /// Location of that instruction, from which its source line is found.
     pub place: CodePlace<'a>,
 }
 

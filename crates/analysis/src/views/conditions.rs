@@ -13,13 +13,13 @@ use crate::times::{Times, Totals};
 /// Conditions under which the selected part of a recording was made.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
-    /// The request with all options and filters, as the agent understood it.
+    /// The request with all options and filters, as parsed by the agent.
     pub recorded: &'a str,
     /// The instruments of that request.
     pub instruments: &'a [InstrumentRequest],
-    /// The conditions of each process.
+    /// How each process was recorded.
     pub processes: Vec<ProcessConditions<'a>>,
-    /// Sums over all processes; zero if the metric does not come from `calls`.
+    /// Totals of all processes; zero if the metric does not come from `calls`.
     pub totals: Totals,
     /// Whether times are shown as measured, including the profiler's share.
     pub raw: bool,
@@ -92,7 +92,7 @@ pub(crate) fn share(amount: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { (amount as f64 / total as f64).min(1.0) }
 }
 
-/// The conditions in one process.
+/// How one process was recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessConditions<'a> {
     /// The process.
@@ -106,14 +106,13 @@ pub struct ProcessConditions<'a> {
     /// The process's share of the metric over all selected processes, 0 to 1. With a metric of
     /// `calls` it is the share of the time in recorded functions.
     pub share: f64,
-    /// Number of lost data items: the sum of all losses, except losses that are only for
-    /// information.
+    /// Number of lost data items, except losses that are only for information.
     pub lost: u64,
     /// Remarks that the agent recorded.
     pub remarks: &'a [Remark],
 }
 
-/// The conditions of the part that a query selects.
+/// How the part that a query selects was recorded.
 ///
 /// # Errors
 /// When the query matches no process or thread.

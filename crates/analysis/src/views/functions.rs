@@ -18,7 +18,7 @@ pub struct Functions<'a> {
     pub rows: Vec<FunctionRow<'a>>,
     /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

@@ -18,8 +18,8 @@ use crate::samples::{SAMPLED_CPU, SAMPLED_WALL};
 use crate::stack_trees::StackSum;
 use crate::tiers::Tiers;
 
-/// Looks up the source line of an instruction. The arguments are the path of the module, the
-/// metadata token of the method, and the place in the method's code.
+/// Looks up the source line of an instruction. Arguments: path of the module, metadata token of the
+/// method, location in its code.
 pub type FindPlace<'l> = dyn FnMut(&str, u32, CodePlace<'_>) -> FoundPlace + 'l;
 
 /// Outcome of the search for an instruction's line.
@@ -58,7 +58,7 @@ pub struct LineRow<'a> {
     pub file: String,
     /// Number of the line, from 1; `None` for code of the function whose line is unknown.
     pub line: Option<u32>,
-    /// The function in which the line has most of its samples, or most of its amount.
+    /// The function with most of the line's samples, or of its amount.
     pub function: FunctionRef<'a>,
     /// Samples whose innermost line with a source is this line. They include samples of code
     /// without a source that the line called.
@@ -67,8 +67,8 @@ pub struct LineRow<'a> {
     pub self_samples: u64,
     /// Samples with the line anywhere on the stack.
     pub total_samples: u64,
-    /// Amount of the metric, counted for the innermost line with a source. For a sampled metric it
-    /// is the time that `samples` stand for, in nanoseconds.
+    /// Amount of the metric, counted for the innermost line with a source. For a sampled metric,
+    /// the time that `samples` represent, in nanoseconds.
     pub amount: u64,
     /// Amount of the metric with the line anywhere on the stack.
     pub total: u64,
@@ -90,13 +90,13 @@ pub struct LinesView<'a> {
     /// Samples, or the amount of another metric, in code whose file is known but whose line is not.
     /// These are the rows without a line.
     pub of_unknown_lines: u64,
-    /// Samples, or the amount of another metric, whose line was determined only by the function
-    /// that the line calls.
+    /// Samples, or amount of another metric, whose line was inferred from the function that it
+    /// calls.
     pub by_call: u64,
     /// Modules whose code has no lines: paths of the modules of the innermost own methods on stacks
     /// without a line, ordered by amount.
     pub modules_without_line: Vec<&'a str>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

@@ -46,12 +46,12 @@ pub struct Modules<'a> {
     pub rows: Vec<ModuleRow<'a>>,
     /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
-/// One row per module of each process, with the sums of the module's functions. Time that belongs
-/// to no module, such as compilation and suspensions, is in one row without a name.
+/// One row per module and process, with the totals of the module's functions. Time outside of
+/// modules, such as compilation and suspensions, is in one row without a name.
 ///
 /// # Errors
 /// When the query matches no process or thread, or the query asks for a part of the time or for

@@ -31,7 +31,7 @@ pub struct EdgeRow<'a> {
 }
 
 impl EdgeRow<'_> {
-    /// Order of two rows under `sort`. A thread comes before functions with equal values.
+    /// Order of two rows under `sort`. Of equal rows, a thread comes before functions.
     #[must_use]
     pub fn compare(&self, other: &Self, sort: Sort) -> Ordering {
         let module = |row: &Self| row.function.map_or("", |f| f.module());
@@ -49,10 +49,10 @@ impl EdgeRow<'_> {
 /// The view `callers` or `callees`.
 #[derive(Debug, Clone, Default)]
 pub struct NeighboursView<'a> {
-    /// One item for each function that matches the query. The item with the most exclusive time
-    /// comes first.
+    /// One item for each function that matches the query, the one with the most exclusive time
+    /// first.
     pub items: Vec<Neighbours<'a>>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
@@ -76,7 +76,7 @@ pub struct CallGraph<'a> {
     pub edges: Vec<GraphEdge>,
     /// Number of functions that the limit left out, together with their edges.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 

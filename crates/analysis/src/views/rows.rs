@@ -25,7 +25,7 @@ pub struct FunctionRow<'a> {
     pub amount: Amount,
     /// Largest number of activations of the function on one stack; 1 without recursion.
     pub max_recursion: u32,
-    /// Number of threads that called the function, or had samples in it.
+    /// Number of threads with calls or samples of the function.
     pub threads: u32,
     /// Whether the function was inlined somewhere, so that the number of calls is a lower bound.
     pub inlined: bool,
@@ -97,7 +97,7 @@ pub struct ThreadRow<'a> {
     pub cpu_ns: Option<u64>,
     /// The thread's amount of a sampled metric.
     pub amount: Amount,
-    /// Time for which the runtime suspended the thread.
+    /// Time that the runtime suspended the thread.
     pub suspended_ns: u64,
     /// The profiler's share of the thread's time.
     pub profiler_ns: u64,

@@ -6,7 +6,7 @@ use crate::query::{Query, QueryProblem};
 use crate::samples::{Kinds, SAMPLED_CPU, SAMPLED_WALL, each_sample, lasted_ns};
 use crate::select;
 
-/// A time in which a thread was in one state, or did one kind of work.
+/// A time span during which a thread was in one state, or did one kind of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// The process.
@@ -23,8 +23,8 @@ pub struct Span<'a> {
 
 /// Spans of the threads, ordered by process, thread and time. They come from samples of `wall`,
 /// which show what threads wait for, or from samples of `cpu` if `wall` was not recorded. A sample
-/// covers the time before it, according to its weight. The part that an earlier sample of the
-/// thread covers is excluded.
+/// covers the time before it, according to its weight, except what an earlier sample of the thread
+/// covers.
 ///
 /// # Errors
 /// When the query matches no process or thread, or no samples were recorded.

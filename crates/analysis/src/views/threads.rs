@@ -16,11 +16,11 @@ pub struct Threads<'a> {
     pub rows: Vec<ThreadRow<'a>>,
     /// Number of rows that the limit left out.
     pub left_out: usize,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
-/// The threads of the selected processes, in the order in which they were first seen. The query may
+/// The threads of the selected processes, in the order of their first appearance. The query may
 /// sort them by `calls`, `suspended`, `profiler` or a CPU key. Any other time key sorts them by
 /// running time.
 ///

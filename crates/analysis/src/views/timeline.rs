@@ -33,7 +33,7 @@ pub struct TimelineRow<'a> {
     pub pid: u32,
     /// The thread.
     pub thread: &'a Thread,
-    /// Begin of the piece, in nanoseconds since the start of the run.
+    /// Start of the piece, in nanoseconds since the start of the run.
     pub time_ns: u64,
     /// Length of the piece, in nanoseconds.
     pub duration_ns: u64,

@@ -140,13 +140,13 @@ pub struct Vitals {
     /// Average number of threads that were ready to run but had no processor, according to samples
     /// of `wall`. Only threads whose work is known count.
     pub ready: f64,
-    /// Share of the observed time in which collections paused the program, 0 to 1.
+    /// Share of the observed time during which collections paused the program, 0 to 1.
     pub paused: f64,
-    /// Allocated bytes per second; `None` if not known.
+    /// Allocated bytes per second; `None` if unknown.
     pub allocated: Option<f64>,
-    /// Thrown exceptions per second; `None` if not known.
+    /// Thrown exceptions per second; `None` if unknown.
     pub thrown: Option<f64>,
-    /// Waits for locks per second; `None` if not known.
+    /// Waits for locks per second; `None` if unknown.
     pub contended: Option<f64>,
     /// Number of work items in the pool's queue: the maximum, and the number at the end. `None` if
     /// not known.
@@ -160,7 +160,7 @@ pub struct Vitals {
 pub struct Triage {
     /// Key numbers of the program.
     pub vitals: Vitals,
-    /// Verdicts, the greatest problem first. There is at least one.
+    /// Verdicts, the worst problem first; at least one.
     pub verdicts: Vec<TriageVerdict>,
 }
 
@@ -305,7 +305,7 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
             }
         }
         Trouble::Gc => {
-            evidence.push(share("of the time it stood still for collections", vitals.paused));
+            evidence.push(share("of the time it was stopped for collections", vitals.paused));
             // This includes threads that wait meanwhile, and the time of collections on other
             // processors.
             cost = cost.max(vitals.paused * 2.0);

@@ -20,11 +20,11 @@ Examples:
   clrscope attach 4711 --probe 'Shop.Cart::*' --duration 1m     calls of these methods
   clrscope attach 4711 --probe-at Cart.cs:42                    how often this line is reached
 
-Ctrl-C, --duration, the end of the program and the end of clrscope itself end the recording. Then
-the agent leaves: no thread, no descriptor and no mapping stay, but the code of its library, which
-can't be taken out of a program that runs. After --probe, -i awaits and -i requests the runtime
-detaches no agent: it sleeps until the next attach wakes it. Methods with probes have their own code
-again; those that await or tell of requests keep the code that notes it, which does nothing then.";
+The recording ends with Ctrl-C, --duration, the program or clrscope itself. Then the agent leaves:
+its threads, descriptors and mappings go, and only the code of its library stays, which can't be
+unloaded from a running program. After --probe, -i awaits and -i requests the runtime can't detach
+the agent: it sleeps until the next attach wakes it. Methods with probes get their own code back;
+methods changed for awaits and requests keep the changed code, which then does nothing.";
 
 /// The instruments that can begin in a running program, and the examples.
 fn help() -> String {
@@ -42,13 +42,13 @@ fn first_words(about: &str) -> &str {
     about.split(':').next().unwrap_or(about)
 }
 
-/// Record a running program, then detach
+/// Record a running program, then detach from it
 #[derive(Debug, Args)]
 #[command(
     after_help = help(),
     mut_arg("delay", |arg| arg.help("Begin the recording this long after the attach, such as 500ms, 10s or 2m")),
     mut_arg("trust_writable", |arg| {
-        arg.help("Accept an agent that other users can write, or that lies in a folder that they can write")
+        arg.help("Accept an agent even if other users can write it or its folder")
     }),
     mut_arg("redact", |arg| arg.hide(true)),
     mut_arg("inlined", |arg| arg.hide(true)),
@@ -66,8 +66,7 @@ pub(super) struct Attach {
     #[command(flatten)]
     push: PushArgs,
 
-    /// Serve the page of the recording while it grows, and open a browser at it; it stays until
-    /// Ctrl-C
+    /// Serve the recording's page while it grows, until Ctrl-C, and open it in a browser
     #[arg(long)]
     view: bool,
 
@@ -91,7 +90,7 @@ impl Attach {
         refuse_view(periods.as_ref(), self.view)?;
         let request = self.recording.into_request()?;
         if request.inlined_exact {
-            let why = "the runtime keeps what that needs only where its environment said so at the start";
+            let why = "the runtime keeps the needed data only if its environment asked for it at the start";
             let hint = "start the program instead: clrscope run --inlined=exact -- PROGRAM";
             return Err(Failure::usage("attach takes no --inlined", why, hint));
         }
@@ -100,7 +99,7 @@ impl Attach {
         })?;
         if request.programs.are_limited() || !request.children || !request.redact.is_empty() {
             let what = "attach takes no --only, --only-from, --no-children and --redact";
-            return Err(Failure::usage(what, "it records the one process, and no values", "leave them out"));
+            return Err(Failure::usage(what, "it records one process, and no values", "leave them out"));
         }
         Ok(AttachOptions {
             pid: process_named(&self.process)?,

@@ -17,14 +17,14 @@ Examples:
   clrscope counters 4711 --once --format json        their values once, for scripts
 
 Keys: q quit, p pause, s sort, / filter, arrows scroll. Event counters and meters of the runtime,
-ASP.NET Core, HttpClient and the program's own. Where stdout is no terminal a block of lines is
-printed each second. The agent leaves with the screen, and nothing is kept.";
+ASP.NET Core, HttpClient and the program's own. If stdout is not a terminal, a block of lines is
+printed each second. The agent leaves when the screen closes, and nothing is kept.";
 
-/// Show the event counters and meters of a program that runs, live
+/// Show the event counters and meters of a running program, live
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Counters {
-    /// The values of one second, then end
+    /// Show the values of one second, then exit
     #[arg(long)]
     once: bool,
 
@@ -58,7 +58,7 @@ impl Counters {
 pub(super) fn needs_once(once: bool, format: TextOrJson) -> Result<(), Failure> {
     if format == TextOrJson::Json && !once {
         let what = format!("cannot show {} live", quoted("--format json"));
-        return Err(Failure::usage(what, "a document has an end", "add --once"));
+        return Err(Failure::usage(what, "a JSON document must end", "add --once"));
     }
     Ok(())
 }

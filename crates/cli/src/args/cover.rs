@@ -21,12 +21,12 @@ Examples:
   clrscope cover --merge unit.clrs web.clrs --cobertura coverage.xml
   clrscope report app.clrs --view coverage --lines
 
-Covered are assemblies with symbols (PDB) whose sources are on this machine; test projects, and what has
-[ExcludeFromCodeCoverage] or [GeneratedCode], are left out. The exit code is the program's; 1 where it is 0
-and less than --fail-under was run; 125 when clrscope itself failed.
+Coverage is of assemblies with symbols (PDB) whose sources are on this machine, without test
+projects and without code that has [ExcludeFromCodeCoverage] or [GeneratedCode]. The exit code is
+the program's; 1 instead of 0 if less than --fail-under was run; 125 if clrscope itself failed.
 
-Stack traces that the program writes keep their lines. In optimised code, methods may show up
-in them that the compiler had put into others.";
+Stack traces that the program writes keep their line numbers. In optimised code they may show
+methods that are inlined without clrscope.";
 
 /// Run a program and show which lines and branches were run
 #[derive(Debug, Args)]
@@ -40,12 +40,12 @@ pub(super) struct Cover {
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     include: Vec<String>,
 
-    /// Leave out functions that match, and with a type the types within it; wins over --include;
-    /// can be repeated
+    /// Leave out functions that match, and the nested types of types that match; wins over
+    /// --include; can be repeated
     #[arg(long, value_name = "PATTERN", conflicts_with = "merge")]
     exclude: Vec<String>,
 
-    /// Leave out code behind calls of methods with this attribute, such as DoesNotReturn: they
+    /// Leave out code after calls to methods with this attribute, such as DoesNotReturn, which
     /// never return; can be repeated
     #[arg(long, value_name = "NAME", value_parser = attribute, conflicts_with = "merge")]
     does_not_return_attribute: Vec<String>,
@@ -58,15 +58,15 @@ pub(super) struct Cover {
     #[command(flatten)]
     probes: ProbeArgs,
 
-    /// Write the coverage as Cobertura's XML
+    /// Write the coverage to this file as Cobertura XML
     #[arg(long, value_name = "FILE")]
     cobertura: Option<PathBuf>,
 
-    /// Exit code 1 where less than this share of the lines was run, in percent
+    /// Exit with code 1 if less than this percentage of the lines was run
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_under: Option<f64>,
 
-    /// Recordings whose coverage is added up, instead of running a program
+    /// Add up the coverage of these recordings instead of running a program
     #[arg(long, value_name = "REC", num_args = 1.., conflicts_with_all = ["command", "output", "quiet", "probe", "probe_at"])]
     merge: Vec<PathBuf>,
 

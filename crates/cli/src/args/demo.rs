@@ -12,14 +12,14 @@ use crate::errors::Failure;
 const EXAMPLES: &str = "\
 Examples:
   clrscope demo
-  clrscope demo -i calls                   every call counted, with the paths it came on
+  clrscope demo -i calls                   every call counted, by call path
   clrscope demo -i cpu -i wall             also what threads wait for
-  clrscope demo -o demo.clrs               keeps the recording, and the page beside it";
+  clrscope demo -o demo.clrs               keeps the recording, and the page next to it";
 
 /// Profile a built-in program and show the report
 ///
-/// Uses the .NET runtime it finds; where there is none, fetches .NET 8 into the cache, for the demo
-/// alone.
+/// Uses an installed .NET runtime; if there is none, fetches .NET 8 into the cache, only for the
+/// demo.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Demo {

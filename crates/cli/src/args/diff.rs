@@ -15,7 +15,7 @@ use crate::errors::{Failure, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
-  clrscope diff before.clrs after.clrs                    functions by what they have more of
+  clrscope diff before.clrs after.clrs                    functions by growth
   clrscope diff before/ after/ --view tree                the recordings of two folders
   clrscope diff a1.clrs a2.clrs a3.clrs -- b1.clrs b2.clrs b3.clrs --metric cpu
   clrscope diff before.clrs after.clrs --fail-on 'Shop.*:calls>+5%' --fail-on '*:bytes>+64KiB'
@@ -23,12 +23,12 @@ Examples:
   clrscope diff --before version=v2 --after version=v3 recordings/     chosen by their labels
   clrscope diff app.clrs                                  its first and last snapshot of the heap
 
-Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --fail-on fails.";
+Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 if a gate of --fail-on fails.";
 
 /// Compare recordings: functions, paths, allocations, exceptions, the heap
 ///
 /// Each side is a recording, a folder of recordings, or several of them with -- between the sides.
-/// Of several recordings the median counts, with a 95 % interval from how much they differ. With
+/// Several recordings count by their median, with a 95 % interval from how much they differ. With
 /// --before and --after, the recordings of one folder are chosen by labels and merged; amounts are
 /// per hour. Functions are matched by module, name and signature, lambdas by their position in
 /// their method. A difference counts as a change only if its interval excludes zero; counts that
@@ -37,16 +37,16 @@ Exit codes: 0, 1 for a failure, 2 for a wrong command line, 3 where a gate of --
 #[command(after_help = EXAMPLES, override_usage = "clrscope diff [OPTIONS] <BEFORE>... [--] [AFTER]...
        clrscope diff [OPTIONS] --before <LABELS> --after <LABELS> <FOLDER>")]
 pub(super) struct Diff {
-    /// The recordings, first those to compare with: NAME.clrs, NAME.clrs.d or a folder of such
+    /// The recordings, those from before first: NAME.clrs, NAME.clrs.d or a folder of them
     #[arg(value_name = "RECORDING", required = true)]
     recordings: Vec<PathBuf>,
 
-    /// Choose the recordings before by labels: KEY=VALUE[,KEY=VALUE], where KEY is service,
+    /// Choose the recordings from before by labels: KEY=VALUE[,KEY=VALUE], where KEY is service,
     /// version, environment, host, container or the key of any label, and VALUE may have * and ?
     #[arg(long, value_name = "LABELS", requires = "after", value_parser = labels)]
     before: Option<LabelSelection>,
 
-    /// Choose the recordings after by labels, in the same folder
+    /// Choose the recordings from after by labels, in the same folder
     #[arg(long, value_name = "LABELS", requires = "before", value_parser = labels)]
     after: Option<LabelSelection>,
 
@@ -71,7 +71,7 @@ pub(super) struct Diff {
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
-    /// Fail with exit code 3 where functions that match have more of a metric than allowed:
+    /// Fail with exit code 3 if functions that match have more of a metric than allowed:
     /// PATTERN:METRIC>+5% (growth), >+5 (5 more than before) or >5 (more than 5, whatever it was
     /// before). Times need a unit (>+20ms); METRIC-self is a function's own amount, METRIC-share
     /// its part of the whole (>+2pt, >30%). Differences that may be chance do not fail. Can be
@@ -79,7 +79,7 @@ pub(super) struct Diff {
     #[arg(long, value_name = "GATE")]
     fail_on: Vec<String>,
 
-    /// The file, of a page or a flame graph
+    /// File for the page or flame graph
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 
@@ -121,7 +121,7 @@ fn formats() -> PossibleValuesParser {
     rows.chain(drawn).collect::<Vec<_>>().into()
 }
 
-/// Word in the place of the `--` between the sides: no path has a NUL.
+/// Word instead of the `--` between the sides: no path has a NUL.
 const BETWEEN: &str = "\0";
 
 /// The command line with another word for the first `--`, behind which clap would take options for
@@ -142,7 +142,7 @@ impl Diff {
             (false, name) => Drawn::Rows(report::format(name)?),
         };
         if self.output.is_some() && !format.is_file() {
-            let why = "a file is for a page or a flame graph";
+            let why = "only a page or a flame graph can go into a file";
             return Err(Failure::usage("'--output' needs more", why, "add --format html, or --format flamegraph"));
         }
         let comparison =
@@ -161,7 +161,7 @@ impl Diff {
             request_for(comparison.view, &request, &self.columns, format)?;
         }
         if matches!(kind, Kind::Snapshots(_)) && !gates.is_empty() {
-            let why = "a gate is about a metric that two recordings have";
+            let why = "a gate compares a metric of two recordings";
             return Err(Failure::usage(
                 "'--fail-on' needs two sides",
                 why,
@@ -182,7 +182,7 @@ fn chosen(mut folders: Vec<PathBuf>, labels: [LabelSelection; 2], per: Per) -> R
             let why =
                 format!("--before and --after choose among the recordings of one folder, and {number} were named");
             let hint = "clrscope diff --before version=v2 --after version=v3 FOLDER";
-            Err(Failure::usage("cannot tell the two sides", why, hint))
+            Err(Failure::usage("cannot tell the two sides apart", why, hint))
         }
     }
 }
@@ -193,7 +193,7 @@ fn sides(mut before: Vec<PathBuf>) -> Result<Kind, Failure> {
     let after = marked.map(|at| before.split_off(at).split_off(1)).unwrap_or_default();
     if marked.is_some() && (before.is_empty() || after.is_empty()) {
         let why = "'--' stands between two sides, and one of them has no recording";
-        return Err(Failure::usage("cannot tell the two sides", why, "clrscope diff A1 A2 -- B1 B2"));
+        return Err(Failure::usage("cannot tell the two sides apart", why, "clrscope diff A1 A2 -- B1 B2"));
     }
     if !after.is_empty() {
         return Ok(Kind::Sides([before, after]));
@@ -204,7 +204,7 @@ fn sides(mut before: Vec<PathBuf>) -> Result<Kind, Failure> {
         several => {
             let why = format!("{} recordings were named, and nothing says which of them come after", several.len());
             let hint = "write '--' between the sides: clrscope diff A1 A2 -- B1 B2";
-            Err(Failure::usage("cannot tell the two sides", why, hint))
+            Err(Failure::usage("cannot tell the two sides apart", why, hint))
         }
     }
 }

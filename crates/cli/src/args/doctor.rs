@@ -11,8 +11,8 @@ Examples:
   clrscope doctor 1234
   eval \"$(clrscope env --shell --install /usr/local/lib/clrscope)\"; clrscope doctor --user web
 
-Where the environment names an agent and a recording directory ('clrscope env'), these are tried.
-The exit code is 1 when something keeps clrscope from recording here.";
+If the environment names an agent and a recording directory ('clrscope env'), doctor tries these.
+The exit code is 1 if something prevents recording here.";
 
 /// Check what works here, what does not, and how to fix it
 #[derive(Debug, Args)]
@@ -22,11 +22,12 @@ pub(super) struct Doctor {
     #[arg(long)]
     json: bool,
 
-    /// Try it all as this user, who runs the programs; for root
+    /// Run all checks as this user, who runs the programs; only for root
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// Look at this process: can it be attached to, which C library has it, has it loaded the agent
+    /// Check this process: whether attach works, which C library it uses, whether it loaded the
+    /// agent
     #[arg(value_name = "PID")]
     pid: Option<u32>,
 }

@@ -20,10 +20,10 @@ Examples:
   clrscope report /tmp/web.clrs.d          works while the program runs, too
 
 With --only or --only-from the variables can be set for a whole machine, service or container:
-in all other programs the agent does nothing and leaves no trace, and precompiled code stays on. The
-file has one pattern a line and # comments; edit it to change the choice, programs started from
-then on follow. No program is profiled while the file is missing or others can write it;
-'clrscope doctor', run with the variables set, says so.";
+in programs that don't match, the agent does nothing and leaves no trace, and precompiled code is
+used. The file has one pattern per line and # comments; programs started after an edit follow it.
+No program is profiled while the file is missing or others can write it: 'clrscope doctor', run with
+the variables set, says so.";
 
 /// Print the variables that load the agent without the launcher
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub(super) struct Env {
     install: Option<PathBuf>,
 
     /// Leave the runtime's main slot to another profiler, and load the agent as a notification-only
-    /// one; the default with --shell where the shell's own variables name another profiler
+    /// one; the default with --shell if the shell's variables name another profiler
     #[arg(long)]
     notification_only: bool,
 
@@ -74,12 +74,12 @@ pub(super) struct Env {
     #[arg(long, value_name = "NAME", conflicts_with = "dockerfile")]
     user: Option<String>,
 
-    /// C library that the programs run on: names the agent for it [default: that of this machine]
+    /// C library of the programs, which decides the agent [default: that of this machine]
     #[arg(long, value_name = "NAME")]
     c_library: Option<CLibraryName>,
 
-    /// With --systemd: the whole unit of a service that runs 'clrscope watch', with the options of
-    /// that command
+    /// With --systemd: print the whole unit of a service that runs 'clrscope watch'; takes that
+    /// command's options
     #[arg(long, requires = "systemd")]
     watch: bool,
 
@@ -105,12 +105,12 @@ impl Env {
         let request = self.recording.into_request()?;
         if let Some(trigger) = request.triggers.first() {
             let what = format!("env takes no --on {}", quoted(&trigger.to_string()));
-            let why = "no clrscope runs next to the program that would write a copy";
+            let why = "no clrscope runs next to the program to write a copy";
             let hint = "attach to the program: clrscope attach PID --last 60s --on 'request>2s'";
             return Err(Failure::usage(what, why, hint));
         }
         if request.every_ms.is_some() {
-            let why = "no clrscope runs next to the program that would write the recordings";
+            let why = "no clrscope runs next to the program to write the recordings";
             let hint = "attach to the program: clrscope attach PID --every 1m -o recordings";
             return Err(Failure::usage("env takes no --every", why, hint));
         }

@@ -20,11 +20,11 @@ Examples:
   clrscope export app.clrs --to collapsed --metric calls | sort -k2 -n
   clrscope export app.clrs --to heapsnapshot -o app.heapsnapshot
   clrscope export runs/ --to parquet -o tables/        each recording in runs/
-  clrscope export runs/ --to dataset -o fleet/         all of them into one data set, which may be there
+  clrscope export runs/ --to dataset -o fleet/         all of them into a new or existing data set
 
-A folder of recordings is exported at once: NAME.clrs, or NAME.clrs.d where there is no such file, to
-NAME with the ending of the format in the folder of -o. A recording that can't be exported is named,
-the others are exported all the same, and the exit code is 1.";
+For a folder, every recording in it is exported: NAME.clrs, or NAME.clrs.d if there is no such file,
+becomes NAME with the format's extension in the folder of -o. If a recording can't be exported,
+clrscope names it, exports the others, and exits with code 1.";
 
 /// Write a recording in the format of another program
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Export {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
 
-    /// File to write [default: stdout]; of a folder of recordings, or for a data set, the folder to
+    /// File to write [default: stdout]; for a folder of recordings or a data set, the folder to
     /// write to
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,

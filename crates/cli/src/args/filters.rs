@@ -39,8 +39,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "PATTERN")]
     module: Vec<String>,
 
-    /// Only objects of types that match, such as 'Shop.Order', 'Shop.*' or 'string', of allocations
-    /// and of the heap; can be repeated
+    /// Only objects of types that match, such as 'Shop.Order', 'Shop.*' or 'string', in allocations
+    /// and on the heap; can be repeated
     #[arg(long = "type", value_name = "PATTERN")]
     types: Vec<String>,
 
@@ -59,7 +59,7 @@ pub(super) struct Filters {
 
     /// Order of the rows: self or total of the metric, exclusive, inclusive, callee, suspended,
     /// profiler, cpu (exclusive-cpu), cpu-total (inclusive-cpu), calls, recursion, name or module;
-    /// of the heap retained, bytes, objects, name or module
+    /// for the heap: retained, bytes, objects, name or module
     #[arg(long, value_name = "KEY", value_parser = SortKey, hide_possible_values = true)]
     sort: Option<Sort>,
 
@@ -71,8 +71,8 @@ pub(super) struct Filters {
     #[arg(long, value_name = "AS", value_parser = one_of(&NativeCode::ALL), hide_possible_values = true, help = native_code_help())]
     native_code: Option<NativeCode>,
 
-    /// Samples: names of native functions from the symbol files in this folder, as dotnet-symbol
-    /// and packages of a distribution place them; files are recognised by their build ids
+    /// Samples: name native functions from the symbol files in this folder, laid out as by
+    /// dotnet-symbol or a distribution's packages; files are recognised by build id
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     symbols: Option<PathBuf>,
 
@@ -106,7 +106,7 @@ fn with_times() -> String {
     let views: Vec<String> = views.collect();
     let metrics = METRICS.iter().filter(|metric| !metric.is_of_calls()).map(|metric| format!("--metric {metric}"));
     let all: Vec<String> = metrics.collect();
-    format!("of samples, in the views {}, the export calllog, and with {}", views.join(", "), all.join(", "))
+    format!("for samples, the views {}, the export calllog, and {}", views.join(", "), all.join(", "))
 }
 
 impl Filters {
@@ -155,7 +155,7 @@ fn in_words<T>(choices: Choices<T>) -> String {
 }
 
 fn native_code_help() -> String {
-    format!("Samples: native functions without names as {} [default: libraries]", in_words(&NativeCode::ALL))
+    format!("Samples: show native functions without names as {} [default: libraries]", in_words(&NativeCode::ALL))
 }
 
 fn paths_help() -> String {
@@ -165,7 +165,7 @@ fn paths_help() -> String {
 /// A metric by its name.
 pub(super) fn metrics() -> impl TypedValueParser<Value = &'static Metric> {
     let instruments = |metric: &Metric| [&[metric.instrument], metric.others].concat().join(", ");
-    let help = |metric: &Metric| format!("{}, of {}", metric.title, instruments(metric));
+    let help = |metric: &Metric| format!("{} ({})", metric.title, instruments(metric));
     let names = METRICS.map(|metric| PossibleValue::new(metric.name).help(help(metric)));
     PossibleValuesParser::new(names).try_map(|name| Metric::parse(&name).ok_or("there is no such metric"))
 }

@@ -12,13 +12,13 @@ Examples:
   clrscope ps                              which processes there are
   clrscope heap 4711                       what is on the heap of process 4711
   clrscope heap 4711 -o before.clrs        into a file of this name
-  clrscope heap 4711 --no-collect          with what the next collection would take
+  clrscope heap 4711 --no-collect          garbage included
 
-The program stands still for a full collection and while its heap is read: about a second for ten
-million objects. Then the agent leaves, as 'clrscope attach' does. Where the program is recorded
-already with -i heap, the snapshot goes into that recording.";
+The program stops for a full collection and while its heap is read: about a second for ten million
+objects. Then the agent leaves, as after 'clrscope attach'. If the program is already recorded with
+-i heap, the snapshot goes into that recording.";
 
-/// Take a snapshot of the heap of a program that runs
+/// Take a snapshot of a running program's heap
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Heap {

@@ -43,10 +43,10 @@ const OVERVIEW: &str = "\
 Examples:
   clrscope run -- dotnet app.dll        profile a program
   clrscope cover -- dotnet test         see which lines tests run
-  clrscope attach PID                   profile one that runs already
+  clrscope attach PID                   profile a running program
   clrscope report app.clrs              read the recording
-  clrscope view app.clrs                look at it in a browser
-  clrscope demo                         see it at work on a built-in program
+  clrscope view app.clrs                show it in a browser
+  clrscope demo                         try it on a built-in program
 
 'clrscope COMMAND --help' explains a command and shows an example.";
 

@@ -16,14 +16,14 @@ Examples:
   clrscope new who-allocates --template allocations
   clrscope new shop-watch --path ~/tools/watch --framework ~/clrscope
 
-The new crate is a whole profiler with its README and a test; change what you like. Its
+The new crate is a complete profiler with a README and a test; change what you like. Its
 manifest asks for the version of clr-profiler that belongs to this program. That version
-is not on crates.io yet, so the manifest also has the path of a checkout: that around the
-current folder or around this program, or that of --framework; without one there is no
-crate. The path is relative if the crate stands in the checkout; take it out once the
-version is published.";
+is not on crates.io yet, so the manifest also has the path of a checkout: the one that
+contains the current folder or this program, or that of --framework; if there is none, the
+command fails. The path is relative if the crate is inside the checkout; remove it once
+the version is published.";
 
-/// Make a crate for a profiler of your own, ready to build and with a test that passes
+/// Make a crate for your own profiler, ready to build, with a test that passes
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct New {
@@ -38,7 +38,7 @@ pub(super) struct New {
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 
-    /// Take clr-profiler from this checkout of clrscope, or from this folder of the crate itself
+    /// Take clr-profiler from this checkout of clrscope, or from this folder of the crate
     #[arg(long, value_name = "DIR")]
     framework: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ impl New {
     pub(super) fn into_options(self) -> Result<NewOptions, Failure> {
         let name = CrateName::parse(&self.name).map_err(|why| {
             let hint = "write a name such as shop-watch: small letters, digits, - and _";
-            Failure::usage(format!("{} is no name for a crate", quoted(&self.name)), why, hint)
+            Failure::usage(format!("{} is not a name for a crate", quoted(&self.name)), why, hint)
         })?;
         let folder = self.path.unwrap_or_else(|| PathBuf::from(&self.name));
         // The parser has let no other name through.

@@ -18,7 +18,7 @@ pub(super) struct Pack {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// File to write [default: NAME.clrs beside the directory]
+    /// File to write [default: NAME.clrs next to the directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

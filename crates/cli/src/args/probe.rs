@@ -12,19 +12,19 @@ use crate::process_name::process_named;
 
 const EXAMPLES: &str = "\
 Examples:
-  clrscope attach 4711 --probe 'Shop.Cart::*'        in another terminal, until it is ended
+  clrscope attach 4711 --probe 'Shop.Cart::*'        in another terminal, until Ctrl-C
   clrscope probe 4711 list                           calls and times so far
   clrscope probe 4711 add 'Shop.Till::Pay'           count and time these, too
-  clrscope probe 4711 remove Shop.Cart::Clear        and these no more
+  clrscope probe 4711 remove Shop.Cart::Clear        stop counting these
   clrscope probe 4711 add --at Cart.cs:42            how often this line is reached
   clrscope probe 4711 list --format json
   clrscope probe 4711 list --watch                   each second, with that second's times
 
-Several may add and remove probes of one process at a time: the last word about a method counts, for
-modules that are loaded later as well. What was counted stays in the recording. All probes go when
-the recording ends, also when its launcher is killed.";
+Several users may change the probes of a process at once: the last command about a method counts,
+also for modules loaded later. What was counted stays in the recording. All probes are removed when
+the recording ends, even if its launcher is killed.";
 
-/// Add and remove probes of a program that is recorded with them, and list what they have counted
+/// Add and remove probes in a program recorded with -i probes, and list what they have counted
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Probe {
@@ -36,16 +36,16 @@ pub(super) struct Probe {
     #[arg(value_enum, value_name = "COMMAND")]
     command: CommandName,
 
-    /// Methods, of add and remove: [assembly]Namespace.Type::Method with * and ?, each part
+    /// For add and remove: methods, as [assembly]Namespace.Type::Method with * and ?, each part
     /// optional
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
 
-    /// Line of the source, of add and remove, in each method with code there; can be repeated
+    /// For add and remove: a source line, in each method with code there; can be repeated
     #[arg(long, value_name = "FILE:LINE")]
     at: Vec<String>,
 
-    /// Text for people, or one JSON document, of list
+    /// For list: text for people, or one JSON document
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<TextOrJson>,
 
@@ -58,9 +58,9 @@ pub(super) struct Probe {
 /// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CommandName {
-    /// Give methods and lines probes
+    /// Add probes to methods and lines
     Add,
-    /// Take the probes of methods and lines away
+    /// Remove probes from methods and lines
     Remove,
     /// Show what the probes have counted so far
     List,
@@ -87,11 +87,11 @@ impl Probe {
         }
         if !is_list && self.format.is_some() {
             let what = format!("'probe PID {name}' takes no --format");
-            return Err(Failure::usage(what, "the formats are of the list", "leave --format out"));
+            return Err(Failure::usage(what, "only the list has formats", "leave --format out"));
         }
         if !is_list && self.watch {
             let what = format!("'probe PID {name}' takes no --watch");
-            return Err(Failure::usage(what, "the list is what can be watched", "leave --watch out"));
+            return Err(Failure::usage(what, "only the list can be watched", "leave --watch out"));
         }
         let wish = match self.command {
             CommandName::List if self.watch => Wish::Watch,

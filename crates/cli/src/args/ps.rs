@@ -10,9 +10,9 @@ Examples:
   clrscope ps
   clrscope ps --format json
 
-The column 'agent' says whether clrscope's library is in the process, also since an earlier attach.
-'sleeps' is an agent that the runtime does not detach since it changed methods (probes, awaits,
-requests): it records nothing until the next attach wakes it. JSON has that as 'agent_sleeps'.";
+The column 'agent' says whether clrscope's library is in the process, even from an earlier attach.
+'sleeps': the runtime can't detach the agent, because it changed methods (probes, awaits, requests);
+it records nothing until the next attach wakes it. JSON has this as 'agent_sleeps'.";
 
 /// List the .NET processes of this machine
 #[derive(Debug, Args)]

@@ -26,11 +26,11 @@ Targets: pyroscope=URL (its push API, or with a URL that ends in /ingest its old
 and https, or grpc and grpcs), and a folder, which gets the recording itself.
 
 Headers come from --push-header-file, or from the variable CLRSCOPE_PUSH_HEADERS: 'Name: value' lines.
-'Authorization: Bearer file:/run/secrets/token' reads the rest of the value from a file. Nothing of them
-is kept.
+'Authorization: Bearer file:/run/secrets/token' reads the rest of the value from a file. Headers are
+never stored.
 
-The exit code is 0 when all was accepted, 4 when profiles wait in the spool for the next push, 5 when
-some were refused or lost, 1 when nothing could be pushed, 2 for a wrong command line.";
+The exit code is 0 if everything was accepted, 4 if profiles wait in the spool for the next push, 5
+if some were refused or lost, 1 if nothing could be pushed, 2 for a wrong command line.";
 
 /// Options of `--push`.
 #[derive(Debug, Args)]
@@ -47,8 +47,8 @@ pub(super) struct PushArgs {
 /// Options of how to push.
 #[derive(Debug, Args)]
 struct WayArgs {
-    /// File with headers for the receivers, such as 'Authorization: Bearer ...'; of several
-    /// receivers each has its own below a line '[URL]'
+    /// File with headers for the receivers, such as 'Authorization: Bearer ...'; for several
+    /// receivers, put each one's headers below a line '[URL]'
     #[arg(long, value_name = "FILE")]
     push_header_file: Option<PathBuf>,
 
@@ -146,20 +146,20 @@ pub(super) struct Push {
     #[command(flatten)]
     way: WayArgs,
 
-    /// Most bytes in the spool: the oldest profiles go first, and are counted as lost
+    /// Maximum size of the spool; beyond it the oldest profiles are deleted, and counted as lost
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     spool_size: u64,
 
-    /// Try for so long while a receiver accepts nothing, or once with 0; then profiles wait in the
+    /// How long to retry while a receiver accepts nothing (0: try once); then profiles wait in the
     /// spool
     #[arg(long, value_name = "TIME", default_value = "1m")]
     retry_for: String,
 
-    /// Longest time for one request and its answer
+    /// Time limit for one request and its answer
     #[arg(long, value_name = "TIME", default_value = "30s")]
     timeout: String,
 
-    /// Say what would be sent, and send and write nothing
+    /// Say what would be sent, but send and write nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -197,7 +197,7 @@ impl Push {
     }
 }
 
-/// The targets, each once.
+/// The targets, without duplicates.
 fn targets(option: &str, texts: &[String]) -> Result<Vec<Target>, Failure> {
     let mut targets = Vec::new();
     for text in texts {

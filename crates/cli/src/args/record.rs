@@ -10,14 +10,14 @@ use crate::recorded_process::part_name;
 
 const EXAMPLES: &str = "\
 Examples:
-  clrscope record 4711 mark warm           from here on the recording's part is 'warm'
-  clrscope record 4711 stop                and nothing is recorded
-  clrscope record 4711 start load          until here
-  clrscope record 4711 write               a copy of what is recorded so far, in NAME-1.clrs
+  clrscope record 4711 mark warm           begins the part 'warm'
+  clrscope record 4711 stop                records nothing from here on
+  clrscope record 4711 start load          records again, as part 'load'
+  clrscope record 4711 write               writes a copy of the recording so far to NAME-1.clrs
   clrscope report app.clrs --part load     only what was recorded in that part
 
-A program's own code begins and ends parts, too: an event source named 'clrscope', with events
-Start(name) and Stop(name).";
+The program's own code can begin and end parts, too: by the events Start(name) and Stop(name) of an
+event source named 'clrscope'.";
 
 /// Stop and start the recording of a running program, mark its parts, and write a copy of it
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) struct Record {
     #[arg(value_enum, value_name = "COMMAND")]
     command: CommandName,
 
-    /// Name of the part that begins, of start and mark; parts without one are numbered
+    /// For start and mark: name of the part that begins; parts without a name are numbered
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }
@@ -43,9 +43,9 @@ enum CommandName {
     Start,
     /// Record nothing for now
     Stop,
-    /// Go on recording, in a new part
+    /// Keep recording, in a new part
     Mark,
-    /// Go on recording, and write a copy of what is recorded: with --last of that time
+    /// Keep recording, and write a copy of the recording so far, or with --last of its last part
     Write,
 }
 

@@ -79,20 +79,20 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
 
-    /// Leave out functions that match, and with a type the types within it; wins over --include;
-    /// can be repeated
+    /// Leave out functions that match, and the nested types of types that match; wins over
+    /// --include; can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
     #[command(flatten)]
     probes: ProbeArgs,
 
-    /// Values that flow:args and exceptions:args do not record, such as '*password*': parameters,
-    /// fields, properties and results of methods with such a name, in any case; can be repeated
+    /// Values to leave out of flow:args and exceptions:args, such as '*password*': by name of the
+    /// parameter, field, property or method, upper or lower case alike; can be repeated
     #[arg(long, value_name = "PATTERN")]
     redact: Vec<String>,
 
-    /// With requests: record the whole path and query of outgoing requests, and of incoming ones
+    /// With -i requests: record the full path and query of outgoing requests, and of incoming ones
     /// without a route template; both may contain secrets
     #[arg(long, value_enum, value_name = "HOW")]
     urls: Option<UrlsName>,
@@ -101,8 +101,8 @@ pub(super) struct RecordingArgs {
     #[arg(long)]
     just_my_code: bool,
 
-    /// Have the runtime report which inlined method each piece of its code belongs to, so that
-    /// inlined methods that call nothing have their own time; its compiler then needs more memory
+    /// Have the runtime report which inlined method each piece of JIT code comes from, so that
+    /// inlined methods that call nothing get their own time; the JIT then needs more memory
     #[arg(long, value_enum, value_name = "GRADE")]
     inlined: Option<InlinedName>,
 
@@ -120,9 +120,9 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     last: Option<String>,
 
-    /// With --last: write the kept part to NAME-1.clrs, NAME-2.clrs and so on at 'request>2s',
-    /// 'exception:TYPE' or 'counter:NAME>NUMBER' (value as in the view counters); at most 10 times,
-    /// and once per period of --last; can be repeated
+    /// With --last: write the kept part to NAME-1.clrs, NAME-2.clrs and so on whenever this
+    /// happens: 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER' (value as in the view
+    /// counters); at most 10 times, and once per period of --last; can be repeated
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 
@@ -132,8 +132,8 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
 
-    /// With --every: limits for the recordings that are kept, by number, age or total size, such as
-    /// 24h,10GiB or 100; the first limit that is reached deletes the oldest [default: 24h,10GiB]
+    /// With --every: limits for the recordings to keep, by number, age or total size, such as
+    /// 24h,10GiB or 100; beyond any limit the oldest are deleted [default: 24h,10GiB]
     #[arg(long, value_name = "LIMITS", requires = "every")]
     keep: Option<String>,
 
@@ -141,7 +141,7 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = max_size)]
     max_size: u64,
 
-    /// Samples per second, for calls and for the instruments that take samples
+    /// Samples per second, for 'calls' and all sampling instruments
     #[arg(long, value_name = "HZ", default_value_t = USUAL_RATE, value_parser = rate)]
     rate: u32,
 
@@ -159,14 +159,13 @@ pub(super) struct RecordingArgs {
     #[arg(long, value_name = "FILE")]
     only_from: Vec<PathBuf>,
 
-    /// Accept an agent, or a file of --only-from, that other users can write, or that lies in a
-    /// folder that they can write
+    /// Accept an agent or a file of --only-from even if other users can write it or its folder
     #[arg(long)]
     trust_writable: bool,
 
-    /// A label of the recording, such as service.name=shop, deployment.environment.name=prod or
-    /// team=carts; it overrides those of the program's OTEL_SERVICE_NAME and
-    /// OTEL_RESOURCE_ATTRIBUTES, and all are in every report and export; can be repeated
+    /// A label for the recording, such as service.name=shop, deployment.environment.name=prod or
+    /// team=carts, for all its reports and exports; overrides the program's OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES; can be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
 
@@ -211,7 +210,7 @@ pub(super) fn refuse_view(periods: Option<&PeriodOptions>, view: bool) -> Result
     if periods.is_none() || !view {
         return Ok(());
     }
-    let why = "each period becomes a recording of its own, and a page shows one recording";
+    let why = "each period becomes a separate recording, and a page shows one";
     Err(Failure::usage("'--every' and '--view' do not go together", why, "open a period later: clrscope view FILE"))
 }
 
@@ -408,12 +407,11 @@ fn with_probes(given: String) -> String {
     if is_there { given } else { format!("{given};{}", probes::SPEC.name) }
 }
 
-/// Samples per second unless another number is asked for; instruments may have a usual rate of
+/// Samples per second unless another number is requested; instruments may have a usual rate of
 /// their own.
 const USUAL_RATE: u32 = 1000;
 
-/// Gives the instruments that take samples the rate that is asked for, unless they have one
-/// already.
+/// Gives the instruments that take samples the requested rate, unless they have one already.
 fn with_rate(mut instruments: Vec<InstrumentRequest>, rate: u32) -> Vec<InstrumentRequest> {
     for instrument in instruments.iter_mut().filter(|_| rate != USUAL_RATE) {
         let takes_one = find(&instrument.name).is_some_and(|spec| spec.option(samples::RATE).is_some());

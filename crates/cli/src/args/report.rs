@@ -59,31 +59,30 @@ pub(super) struct Report {
     #[arg(long)]
     per_thread: bool,
 
-    /// Above the report, show everything that is known about how its numbers came about, as in
-    /// --view conditions
+    /// Show above the report how its numbers came about, as in --view conditions
     #[arg(short, long)]
     verbose: bool,
 
-    /// Views lines and coverage: show the source with the numbers next to it; a page always has the
-    /// source of coverage
+    /// In views lines and coverage: show the source next to the numbers; html always has it for
+    /// coverage
     #[arg(long)]
     source: bool,
 
-    /// Like --source; files that are not where they were compiled are searched for in this folder,
-    /// by the ends of their paths
+    /// Like --source, and search this folder, by the ends of their paths, for files that are not
+    /// where they were compiled
     #[arg(long, value_name = "FOLDER")]
     source_root: Option<PathBuf>,
 
-    /// View coverage: each line with its hits and branches, not each method
+    /// In view coverage: lines, with hits and branches, instead of methods
     #[arg(long)]
     lines: bool,
 
-    /// View probes: show the callers of the methods, by call path (needs -i probes:callers)
+    /// In view probes: show the callers of the methods, by call path (needs -i probes:callers)
     #[arg(long)]
     callers: bool,
 
-    /// With --format html: the file of the page; in the views flow and events with --per-thread:
-    /// the folder for one file per thread
+    /// With --format html: the page's file; with --per-thread in views flow and events: the folder
+    /// for a file per thread
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 
@@ -105,28 +104,28 @@ pub(super) struct Report {
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "Views 'flow', 'events' and 'exceptions'")]
 struct LogFlags {
-    /// Views flow and flame: leave out calls deeper than this (0 is the outermost)
+    /// In views flow and flame: leave out calls deeper than this (0 is the outermost)
     #[arg(long, value_name = "DEPTH", value_parser = whole::<u32>)]
     depth: Option<u32>,
 
-    /// Views flow and events: keep printing new entries until the program ends
+    /// In views flow and events: keep printing new entries until the program ends
     #[arg(long)]
     follow: bool,
 
-    /// View events: only events of this group, such as jit or gc; can be repeated
+    /// In view events: only events of this group, such as jit or gc; can be repeated
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
 
-    /// Only events whose name, or whose subject's name, matches; only exceptions whose type
-    /// matches; can be repeated
+    /// Only events whose name, or whose subject's name, matches, and exceptions whose type matches;
+    /// can be repeated
     #[arg(long, value_name = "PATTERN")]
     name: Vec<String>,
 
-    /// Views exceptions, probes and requests: show each one in detail, not sums
+    /// In views exceptions, probes and requests: show each one in detail, not totals
     #[arg(long)]
     each: bool,
 
-    /// View events: all threads together, ordered by time, not one thread after another
+    /// In view events: all threads together, ordered by time, not one thread after another
     #[arg(long)]
     interleave: bool,
 }
@@ -139,8 +138,8 @@ pub(super) struct HeapFlags {
     #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
     snapshot: Option<u32>,
 
-    /// Number of the snapshot that it is compared with [default: the first of one recording, the
-    /// last of another]
+    /// Number of the snapshot to compare with [default: the first in one recording, the last in
+    /// another]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
     against: Option<u32>,
 }
@@ -174,7 +173,7 @@ impl Report {
         let (view, format) = (view_named(&self.view)?, self::format(format)?);
         let output = unless_stdout(self.output);
         if output.is_some() && !self.per_thread && format != Format::Html {
-            let why = "a file is for a page, and a folder for a log with a file per thread";
+            let why = "it takes a page's file, or a folder for a log with a file per thread";
             return Err(Failure::usage("'--output' needs more", why, "add --format html, or --per-thread"));
         }
         if self.force && format != Format::Html {

@@ -53,8 +53,7 @@ pub(super) struct Run {
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
 
-    /// Serve the page of the recording while it grows, and open a browser at it; it stays until
-    /// Ctrl-C
+    /// Serve the recording's page while it grows, until Ctrl-C, and open it in a browser
     #[arg(long)]
     view: bool,
 
@@ -175,7 +174,7 @@ fn environment() -> String {
     let levels = developer_log::LEVELS.join(", ");
     format!(
         "Environment:\n  {}={levels}\n      The agent in each process writes a log for its developers, which is kept \
-         beside the recording\n      as NAME.clrs.agent-PID.log\n\n",
+         next to the recording\n      as NAME.clrs.agent-PID.log\n\n",
         developer_log::VARIABLE
     )
 }

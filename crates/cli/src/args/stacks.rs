@@ -15,12 +15,12 @@ Examples:
   clrscope stacks 4711 --no-heap           threads only: the program is not stopped
   clrscope stacks 4711 --format json
 
-Operations are merged by who awaits whom, most first. To find them the program stands still for a
-full collection and while its heap is read: about a second for ten million objects. The agent leaves
-afterwards, and nothing is kept. Of a process that does not answer the system's own list of threads
-is shown, and the exit code is 1.";
+Operations are merged by who awaits whom, the most numerous first. To find them, the program is
+stopped for a full collection and while its heap is read: about a second for ten million objects.
+The agent leaves afterwards, and nothing is kept. If a process does not answer, the system's own
+list of its threads is shown, and the exit code is 1.";
 
-/// Show what a program that runs, or hangs, does and waits for
+/// Show what a running or hanging program does and waits for
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Stacks {
@@ -28,11 +28,11 @@ pub(super) struct Stacks {
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: TextOrJson,
 
-    /// Leave async operations out, so that the program does not stand still
+    /// Leave async operations out, so that the program is not stopped
     #[arg(long)]
     no_heap: bool,
 
-    /// Read the heap also where that may take longer than 5 s
+    /// Read the heap even if that may take longer than 5 s
     #[arg(long, conflicts_with = "no_heap")]
     force: bool,
 

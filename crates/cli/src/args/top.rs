@@ -16,14 +16,14 @@ Examples:
 
 Pages: 1 methods that take CPU time, 2 allocations by type, 3 requests, 4 exceptions, 5 thread pool
 and locks; all of the last 5 s. Keys: q quit, p pause, 1 to 5 page, s sort, / filter, arrows scroll.
-Where stdout is no terminal a block of lines is printed each second. The agent leaves with the
-screen, and nothing is kept.";
+If stdout is not a terminal, a block of lines is printed each second. The agent leaves when the
+screen closes, and nothing is kept.";
 
-/// Show what a program that runs spends time and memory on now, live
+/// Show what a running program spends time and memory on, live
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Top {
-    /// What is known after 5 s, then end
+    /// Show what is known after 5 s, then exit
     #[arg(long)]
     once: bool,
 

@@ -15,16 +15,16 @@ use crate::process_name::process_named;
 const EXAMPLES: &str = "\
 Examples:
   clrscope ps                              which processes there are
-  clrscope triage 4711                     ten seconds, then what its trouble is
-  clrscope triage app.clrs                 the same of a recording
+  clrscope triage 4711                     ten seconds, then a verdict
+  clrscope triage app.clrs                 a verdict on a recording
   clrscope triage 4711 --format json
 
 Verdicts: bound by CPU time, waiting, thread pool starved, lock convoy, allocation storm, bound by
-collections, growing heap, exception storm, idle, nothing. Each with its evidence and the command
-that looks closer. 'certain' is one whose evidence excludes the others. No heap is walked, and the
-agent leaves.";
+collections, growing heap, exception storm, idle, nothing. Each comes with its evidence and a
+command for a closer look. A verdict is 'certain' if its evidence excludes the others. The heap is
+not walked, and the agent leaves afterwards.";
 
-/// Look at a program for ten seconds, and say what its trouble is
+/// Watch a program for ten seconds, and say what its trouble is
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Triage {
@@ -32,7 +32,7 @@ pub(super) struct Triage {
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: TextOrJson,
 
-    /// Look for so long at a program, such as 30s
+    /// How long to watch a program, such as 30s
     #[arg(long, value_name = "TIME", default_value = "10s")]
     duration: String,
 

@@ -20,14 +20,14 @@ Examples:
   clrscope view app.clrs --thread main --since 10s --no-browser
   clrscope view app.clrs --with speedscope --metric exceptions
 
-The page is served only on this machine, at an address that cannot be guessed; Ctrl-C ends it.";
+The page is served only to this machine, at an address that can't be guessed, until Ctrl-C.";
 
 /// The examples that this build can run.
 fn examples() -> String {
     EXAMPLES.lines().filter(|line| HAS_SPEEDSCOPE || !line.contains("speedscope")).collect::<Vec<_>>().join("\n")
 }
 
-/// Look at a recording in a browser, also while it grows
+/// Show a recording in a browser, even while it grows
 #[derive(Debug, Args)]
 #[command(
     after_help = examples(),
@@ -40,24 +40,24 @@ pub(super) struct View {
     #[arg(value_name = "REC")]
     recording: Option<PathBuf>,
 
-    /// Page to look at the recording with
+    /// Page to show the recording with
     #[arg(long, value_name = "PAGE", value_parser = pages(), default_value = PAGES[0].0)]
     with: String,
 
-    /// Metric of call paths that is shown first, with speedscope the only one [default: the first
-    /// that was recorded]
+    /// Metric of call paths to show first; with speedscope, the only one [default: the first that
+    /// was recorded]
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<&'static Metric>,
 
-    /// Folder in which sources are looked for that are not where they were compiled
+    /// Folder to search for sources that are not where they were compiled
     #[arg(long, value_name = "FOLDER")]
     source_root: Option<PathBuf>,
 
-    /// Port to listen on [default: any that is free]
+    /// Port to listen on [default: any free port]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
 
-    /// Say the address, and open no browser
+    /// Print the address, and open no browser
     #[arg(long)]
     no_browser: bool,
 
@@ -70,8 +70,7 @@ const PAGES: [(&str, &str, With); 2] = [
     ("clrscope", "every view of the recording", With::Page),
     (
         "speedscope",
-        "the page of speedscope.app, which is in this program: calls of flow, or samples, by thread and time, as they \
-         are now",
+        "speedscope.app's page, built into clrscope: calls of flow, or samples, by thread and time, as recorded so far",
         With::Speedscope,
     ),
 ];

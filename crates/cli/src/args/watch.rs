@@ -21,13 +21,13 @@ Examples:
   clrscope watch --only 'Shop*' -i cpu -i requests --budget 5% --for 1h -o recordings
   clrscope env --systemd --watch --only 'Shop*' -o /var/lib/clrscope     the unit of a service
 
-Each program that matches has its own folder in that of -o, with a recording for each period. It is
-recorded by a process of its own, 'clrscope attach --every', as soon as its runtime listens. Root
-records the programs of all users, others their own. Programs with a debugger or another profiler,
-and those that can't be attached to, are left alone; messages and the file watch.json say why.
+Each program that matches gets a folder inside that of -o, with a recording for each period. A
+separate process, 'clrscope attach --every', records it as soon as its runtime listens. Root records
+the programs of all users, others their own. Programs with a debugger or another profiler, and those
+that don't allow attach, are left alone; messages and the file watch.json say why.
 
-Ctrl-C and SIGTERM end all recordings; the exit code is then 0. It is 6 where another watch of this
-user runs on this host.";
+Ctrl-C and SIGTERM end all recordings; the exit code is then 0. It is 6 if another watch of this
+user already runs on this host.";
 
 /// Instruments that are cheap together.
 const USUAL: [&str; 3] = [cpu::SPEC.name, gc::SPEC.name, exceptions::SPEC.name];
@@ -40,7 +40,7 @@ const USUAL: [&str; 3] = [cpu::SPEC.name, gc::SPEC.name, exceptions::SPEC.name];
         arg.help("Instrument with its options; can be repeated [default: cpu, gc and exceptions]")
     }),
     mut_arg("push", |arg| {
-        arg.help("Push each recording, when it is written, to pyroscope=URL, otlp=URL or a folder; can be repeated")
+        arg.help("Push each recording, once written, to pyroscope=URL, otlp=URL or a folder; can be repeated")
     })
 )]
 pub(super) struct Watch {
@@ -57,41 +57,41 @@ pub(super) struct Watch {
     #[command(flatten)]
     instruments: InstrumentArgs,
 
-    /// Samples per second, of the instruments that take samples
+    /// Samples per second, for all sampling instruments
     #[arg(long, value_name = "HZ", default_value_t = 100, value_parser = rate)]
     rate: u32,
 
-    /// Length of a period: each becomes a recording
+    /// Length of a period; each becomes a recording
     #[arg(long, value_name = "TIME", default_value = "1m")]
     every: String,
 
-    /// How many recordings to keep of all programs together, how old ones, how many bytes of them,
-    /// such as 24h,10GiB or 1000; the first limit that is reached deletes the oldest
-    /// [default: 24h,10GiB]
+    /// Limits for the recordings to keep of all programs together, by number, age or total size,
+    /// such as 24h,10GiB or 1000; beyond any limit the oldest are deleted [default: 24h,10GiB]
     #[arg(long, value_name = "LIMITS")]
     keep: Option<String>,
 
-    /// Folder of the programs' folders, and of watch.json, which says how the watch stands
+    /// Folder for the programs' folders, and for watch.json with the state of the watch
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// End after this time, such as 1h, and not only by a signal
+    /// End after this time, such as 1h [default: only by a signal]
     #[arg(long = "for", value_name = "TIME")]
     ends_after: Option<String>,
 
-    /// What recording a program may take of one processor, and what memory all recording may take
-    /// together: rates are lowered, and then programs left alone, to keep it
+    /// Limits for recording: share of one processor for each program, and memory for all of them
+    /// together. To keep them, rates are lowered, then programs are left alone
     #[arg(long, value_name = "LIMITS", default_value = "2%,512MiB")]
     budget: String,
 
-    /// Lock file of this watch, for a second one of other programs [default: one for each user]
+    /// Lock file of this watch; name another for a second watch, of other programs [default: one
+    /// per user]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
 
     #[command(flatten)]
     push: PushArgs,
 
-    /// A label of all recordings, such as deployment.environment.name=prod; can be repeated
+    /// A label for all recordings, such as deployment.environment.name=prod; can be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
 
@@ -99,8 +99,7 @@ pub(super) struct Watch {
     #[arg(long)]
     no_command_line: bool,
 
-    /// Accept an agent, or a file of --only-from, that other users can write, or that lies in a
-    /// folder that they can write
+    /// Accept an agent or a file of --only-from even if other users can write it or its folder
     #[arg(long)]
     trust_writable: bool,
 

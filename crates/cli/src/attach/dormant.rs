@@ -20,7 +20,7 @@ pub(crate) fn is_dormant(process: &Process) -> bool {
 }
 
 /// Makes the dormant agent of the process start recording `request`, and waits for its answer for
-/// at most `patience`. Returns `false` where the process has no dormant agent.
+/// at most `patience`. Returns `false` if the process has no dormant agent.
 ///
 /// # Errors
 /// When the agent does not start, with its reason.
@@ -40,21 +40,21 @@ pub(super) fn wake(process: &Process, request: &str, patience: Duration) -> Resu
     };
     let answer = ask(stream, request).map_err(|error| {
         let why = format!("the agent that sleeps in it did not answer: {}", reason(&error));
-        failed(&why, "attach again; where that helps nothing, restart the program")
+        failed(&why, "attach again; if that does not help, restart the program")
     })?;
     match Answer::parse(&answer) {
         Some(Answer::Awake) => Ok(true),
         Some(Answer::OtherVersion(version)) => {
             let why = format!(
-                "the agent of clrscope {version} sleeps in it since it changed methods, and this is clrscope {}",
+                "an agent of clrscope {version}, which changed methods, sleeps in it, but this is clrscope {}",
                 control_socket::VERSION
             );
             Err(failed(&why, "attach with that version, or restart the program"))
         }
-        Some(Answer::Refused(why)) => Err(failed(&why, "see 'clrscope attach --help' for what can be attached")),
+        Some(Answer::Refused(why)) => Err(failed(&why, "see 'clrscope attach --help' for what attach can record")),
         None => {
-            let why = "the agent that sleeps in it gave up the conversation";
-            Err(failed(why, "attach again; where that helps nothing, restart the program"))
+            let why = "the agent that sleeps in it stopped answering";
+            Err(failed(why, "attach again; if that does not help, restart the program"))
         }
     }
 }

@@ -57,7 +57,7 @@ impl ForeignPlace {
         tried.dedup();
         let what = format!("cannot put the agent where process {} can load it", process.pid());
         let hint = powers::as_whom(process).unwrap_or_else(|| {
-            "give the process a folder for temporary files that can be written and is not mounted noexec".to_owned()
+            "give the process a writable folder for temporary files that is not mounted noexec".to_owned()
         });
         Err(Failure::new(what, tried.join("; "), hint))
     }

@@ -13,10 +13,10 @@ pub(super) fn not_permitted(pid: u32) -> (String, String) {
     let why = match &process {
         Ok(process) if process.uid() != own_user() => format!("it belongs to another user (id {})", process.uid()),
         Ok(process) if process.gid() != own_group() => format!("it belongs to another group (id {})", process.gid()),
-        _ => "the system does not let this process look into it".to_owned(),
+        _ => "the system does not let clrscope inspect it".to_owned(),
     };
     let whom = process.ok().and_then(|process| as_whom(&process));
-    let otherwise = || "attach as root; in a container, start that with --cap-add SYS_PTRACE".to_owned();
+    let otherwise = || "attach as root; start a container with --cap-add SYS_PTRACE".to_owned();
     (why, whom.unwrap_or_else(otherwise))
 }
 

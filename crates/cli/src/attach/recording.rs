@@ -303,7 +303,7 @@ impl Session {
         });
         self.writer = moved.map_err(|error| {
             let what = "cannot make the recording where the process can write it";
-            Failure::new(what, reason(&error), "see whether its folder for temporary files is full")
+            Failure::new(what, reason(&error), "check whether its folder for temporary files is full")
         })?;
         self.seen = format!("{}/{name}", foreign.seen);
         self.place.folder = folder;

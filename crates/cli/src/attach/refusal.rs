@@ -47,7 +47,7 @@ impl Present {
 fn hint_to(why: &str) -> &'static str {
     match why.ends_with(&Who::Others.to_string()) {
         true => "if you trust everyone who can write there, as in a pod's own volume: --trust-writable",
-        false => "see 'clrscope attach --help' for what can be attached",
+        false => "see 'clrscope attach --help' for what attach can record",
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
     match error.code() {
         Some(ResultCode::PROFILER_ALREADY_ACTIVE) => match Present::in_process(process) {
             Present::Ours => {
-                let why = "it was started under clrscope, which records it from its start";
+                let why = "it was started under clrscope, which already records it";
                 cannot(why.to_owned(), &instead(process.pid()))
             }
             Present::Other(other) => match needs_main_slot(request, true) {
@@ -86,7 +86,7 @@ pub(super) fn refused(process: &Process, error: &Error, folder: &Path, request: 
             ),
         },
         Some(ResultCode::WAITING_FOR_CONCURRENT_GC) => {
-            cannot("a collection in the background did not end in time".to_owned(), "attach again")
+            cannot("a background collection did not end in time".to_owned(), "attach again")
         }
         Some(ResultCode::RUNTIME_UNINITIALIZED | ResultCode::NOT_YET_AVAILABLE) => cannot(
             "its runtime is still starting".to_owned(),

@@ -105,25 +105,25 @@ fn port_of_started(process: &Process) -> Result<Port, Error> {
 
 /// Translates an error about the process into a failure to attach.
 fn unreachable(pid: u32, error: &Error) -> Failure {
-    let ps = "clrscope ps lists the .NET processes there are";
+    let ps = "'clrscope ps' lists the .NET processes";
     let (why, hint) = match error {
         Error::NoProcess { .. } => ("there is no such process".to_owned(), ps.to_owned()),
-        Error::NotDotnet { .. } => ("it runs no .NET runtime that can be asked".to_owned(), ps.to_owned()),
+        Error::NotDotnet { .. } => ("it runs no .NET runtime that answers".to_owned(), ps.to_owned()),
         Error::DiagnosticsOff { .. } => without_socket(pid),
         Error::NotPermitted { .. } => powers::not_permitted(pid),
         Error::ForeignSocket { socket } => (
             format!("its socket {} belongs to another user", quoted(&socket.to_string_lossy())),
-            "somebody may have put it there to deceive; remove it".to_owned(),
+            "someone may have put it there to deceive you; remove it".to_owned(),
         ),
         Error::NobodyListens { .. } | Error::Closed { .. } => {
-            ("it ended, or its runtime is about to".to_owned(), ps.to_owned())
+            ("it ended, or its runtime is shutting down".to_owned(), ps.to_owned())
         }
         Error::TimedOut { after, .. } => (
             format!("its runtime did not answer within {:.0} s", after.as_secs_f64()),
-            "see whether it is stopped, or the machine overloaded, and try again".to_owned(),
+            "check whether it is stopped, or the machine overloaded, then try again".to_owned(),
         ),
         other => {
-            (other.to_string(), "try again; where that helps nothing, record from the start: clrscope run".to_owned())
+            (other.to_string(), "try again; if that does not help, record from the start: clrscope run".to_owned())
         }
     };
     Failure::new(format!("cannot attach to process {pid}"), why, hint)
@@ -172,7 +172,7 @@ pub(super) fn unless_ended(process: &Process, failure: Failure) -> Failure {
         return failure;
     }
     let what = format!("cannot attach to process {}", process.pid());
-    Failure::new(what, "it ended while clrscope attached", "clrscope ps lists the .NET processes there are")
+    Failure::new(what, "it ended while clrscope attached", "'clrscope ps' lists the .NET processes")
 }
 
 fn stopped(pid: u32) -> Failure {

@@ -161,8 +161,8 @@ fn judge(recording: &Recording, cobertura: Option<&Path>, fail_under: Option<f64
         return Ok(0);
     }
     say(&match sums.lines {
-        0 => "clrscope: no line was to be covered, which is less than --fail-under asks for".to_owned(),
-        _ => format!("clrscope: {reached:.2} % of the lines were run, and --fail-under asks for {least} %"),
+        0 => "clrscope: there was no line to cover, so --fail-under is not reached".to_owned(),
+        _ => format!("clrscope: {reached:.2} % of the lines were run, but --fail-under asks for {least} %"),
     });
     Ok(UNDER)
 }

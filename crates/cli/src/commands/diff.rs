@@ -108,7 +108,7 @@ pub(crate) fn perform(options: &DiffOptions) -> Result<u8, Failure> {
 /// Two snapshots of one recording.
 fn snapshots(path: &Path, options: &DiffOptions) -> Result<(), Failure> {
     let Some(view) = view("heap-diff").filter(|_| options.comparison.is_none_or(|asked| asked.name == "heap")) else {
-        let why = "of one recording only snapshots of the heap can be compared";
+        let why = "in one recording, only snapshots of the heap can be compared";
         return Err(Failure::usage("two recordings are needed", why, "clrscope diff BEFORE AFTER"));
     };
     let Drawn::Rows(format @ (Format::Text | Format::Json | Format::Csv)) = options.format else {
@@ -187,7 +187,7 @@ fn open_side(paths: &[PathBuf], query: &Query) -> Result<Vec<Named>, Failure> {
     for (at, file) in files.iter().enumerate() {
         let place = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if files[..at].iter().any(|other| place(other) == place(file)) {
-            let why = "one recording twice would make its numbers look more certain than they are";
+            let why = "a recording that counts twice makes the numbers look too certain";
             return Err(Failure::usage(format!("{} is named twice", shown(file)), why, "name each recording once"));
         }
     }

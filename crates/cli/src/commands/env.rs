@@ -155,12 +155,12 @@ fn warn_of_cache(form: Form, agent: &Path) {
             "--install . puts the agent into the build context and prints the COPY line; or name the image's with --agent",
         ),
         Form::Systemd if geteuid().is_root() && User::stranger().obstacle(agent).is_some() => (
-            "services of other users than root can't load the agent, and record nothing without a word",
-            "add --user NAME --install /usr/local/lib/clrscope where the unit has User=NAME",
+            "services of users other than root can't load the agent, and silently record nothing",
+            "if the unit has User=NAME, add --user NAME --install /usr/local/lib/clrscope",
         ),
         _ => return,
     };
-    say(&one_line(format!("clrscope: {} lies in this user's cache: {who}", shown(agent))));
+    say(&one_line(format!("clrscope: {} is in this user's cache: {who}", shown(agent))));
     say(&format!("hint: {hint}"));
 }
 
@@ -194,7 +194,7 @@ fn check_place(user: Option<(&User, &str)>, folder: Option<&str>) -> Result<(), 
     let why = if place.is_dir() {
         format!("{who} can't write to {}", shown(&place))
     } else {
-        format!("{} is no folder", shown(&place))
+        format!("{} is not a folder", shown(&place))
     };
     let hint = "choose another folder with -o, or name the user that the program runs as with --user";
     Err(Failure::new(format!("cannot record into {}", shown(folder)), why, hint))

@@ -54,7 +54,7 @@ pub(crate) fn perform(options: HeapOptions) -> Result<(), Failure> {
             _ if began.elapsed() > FOR_ANOTHER => {
                 let what = format!("cannot take a snapshot of process {}", options.pid);
                 let hint = "end the other recording first";
-                return taken.and(Err(Failure::new(what, "somebody else's recording of it was in the way", hint)));
+                return taken.and(Err(Failure::new(what, "another recording of it was in the way", hint)));
             }
             Err(failure) if !is_another => return Err(failure),
             _ => thread::park_timeout(TRY_EVERY),
@@ -108,17 +108,17 @@ fn no_snapshot(pid: u32, why: &str, recording: &Path) -> Failure {
         true => format!("what was recorded is in {}", shown(recording)),
         false => "try again while the program runs".to_owned(),
     };
-    Failure::new(format!("no whole snapshot of process {pid}"), why, hint)
+    Failure::new(format!("no complete snapshot of process {pid}"), why, hint)
 }
 
 fn collects_elsewhere(pid: u32) -> Failure {
     let what = "cannot leave the collection out";
-    let why = format!("process {pid} is recorded already, and its snapshots are as that recording was begun");
+    let why = format!("process {pid} is already recorded, and that recording decides how snapshots are taken");
     Failure::new(what, why, format!("write clrscope heap {pid}, or begin the recording with -i heap:collect=off"))
 }
 
 fn recorded_elsewhere(pid: u32, path: &Path) -> Failure {
     let what = format!("cannot write {}", shown(path));
-    let why = format!("process {pid} is recorded already, and a snapshot goes into that recording");
+    let why = format!("process {pid} is already recorded, and a snapshot goes into that recording");
     Failure::new(what, why, format!("write clrscope heap {pid}, or end that recording first"))
 }

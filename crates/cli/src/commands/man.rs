@@ -27,7 +27,7 @@ pub(crate) fn perform(options: ManOptions) -> Result<(), Failure> {
             Failure::new(
                 format!("cannot write the pages to {}", shown(folder)),
                 reason(&error),
-                "choose a folder of yours",
+                "choose a folder that you can write",
             )
         }),
         None => super::print(&page(options.command_line)?),

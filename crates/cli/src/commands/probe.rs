@@ -80,8 +80,8 @@ fn watch(pid: u32) -> Result<(), Failure> {
         let lines = probes.lines(&recording, &query).map_err(|problem| query_failure(&problem))?;
         let head = if results_on_terminal() { "\x1b[H\x1b[J" } else { "" };
         let is_read = plain(|out| write!(out, "{head}{}\n\n", lines.join("\n")));
-        let is_read =
-            is_read.map_err(|error| Failure::new("cannot write the list", reason(&error), "see where it goes"))?;
+        let is_read = is_read
+            .map_err(|error| Failure::new("cannot write the list", reason(&error), "check where stdout leads"))?;
         if !is_read || are_over(&recording.processes) {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub(crate) struct PsOptions {
 struct Row {
     process: Process,
     asked: Result<ProcessInfo, Error>,
-    /// Whether our agent's library is mapped; `None` where we lack the permission to look.
+    /// Whether our agent's library is mapped; `None` if we lack the permission to look.
     has_agent: Option<bool>,
     /// Whether the process has a dormant agent, which stayed because it had changed methods. The
     /// next attach wakes it.
@@ -82,7 +82,7 @@ impl Row {
         self.asked.as_ref().ok().map(|info| info.entry_assembly.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Reason why the process can't be attached to; `None` where none is known.
+    /// Reason why the process can't be attached to; `None` if none is known.
     fn obstacle(&self) -> Option<String> {
         if self.process.is_stopped() {
             return Some("stopped".to_owned());

@@ -56,7 +56,7 @@ pub(super) fn give_command(pid: u32, command: &Command) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("{} of process {pid}", cannot(command));
-    Err(Failure::new(what, "its recording is over", "record the program anew with 'clrscope run'"))
+    Err(Failure::new(what, "its recording is over", "record the program again with 'clrscope run'"))
 }
 
 /// Writes a copy into the current folder, because the recording's own folder may lie in another
@@ -105,11 +105,11 @@ pub(super) fn is_carried_out(pid: u32, wanted: &Command) -> Result<bool, Failure
         Ok(Answer::Stopped) => Err(failed("nothing is recorded right now", "first 'clrscope record PID start'")),
         Ok(Answer::NotRecorded) if is_of_probes(wanted) => Err(failed(
             "it is recorded without probes",
-            "end that recording, and attach with one method at least: clrscope attach PID --probe 'Shop.Cart::*'",
+            "end that recording, and attach with at least one method: clrscope attach PID --probe 'Shop.Cart::*'",
         )),
         Ok(Answer::NotRecorded) => Err(failed(
             "it is recorded without heap",
-            "end that recording, or start the program with 'clrscope run -i heap' beside its other instruments",
+            "end that recording, or start the program with 'clrscope run -i heap' and its other instruments",
         )),
         Ok(Answer::Failed) => Err(failed(not_done(wanted), "'clrscope report' of its recording says why")),
         Ok(Answer::NoMethod) => {
@@ -125,13 +125,13 @@ pub(super) fn is_carried_out(pid: u32, wanted: &Command) -> Result<bool, Failure
             "the agent in it takes no commands: it has not begun to record, or is older",
             "try again in a moment",
         )),
-        Err(ControlError::Busy) => Err(failed("another command to it is under way", "try again in a moment")),
+        Err(ControlError::Busy) => Err(failed("another command to it is running", "try again in a moment")),
         Err(ControlError::Io(error)) => {
             Err(failed(&reason(&error), "give the command as the user who runs the program"))
         }
         Err(_) => Err(failed(
             &format!("the agent in it has not answered for {} s", patience.as_secs()),
-            "the program may be stopped, or the machine busy; 'clrscope report' of its recording may tell more",
+            "the program may be stopped, or the machine busy; 'clrscope report' of its recording may say more",
         )),
     }
 }
@@ -143,9 +143,9 @@ fn is_of_probes(command: &Command) -> bool {
 /// Failure of a command, in words.
 fn not_done(command: &Command) -> &'static str {
     match command {
-        Command::Probe(_) => "none of the methods that match could be given a probe",
-        Command::ProbeLine(_) => "none of the methods with code at that line could be given a probe",
-        Command::Unprobe(_) | Command::UnprobeLine(_) => "the runtime did not give the methods their own code back",
+        Command::Probe(_) => "no probe could be set in any method that matches",
+        Command::ProbeLine(_) => "no probe could be set in any method with code at that line",
+        Command::Unprobe(_) | Command::UnprobeLine(_) => "the runtime did not restore the methods' own code",
         _ => "the snapshot could not be taken",
     }
 }
@@ -164,14 +164,12 @@ fn no_method(command: &Command, folder: &Path) -> (String, String) {
                 [] => "'clrscope report --view functions' of a recording with calls shows names; assemblies of the framework must be named".to_owned(),
                 names => format!("did you mean {}?", names.join(" or ")),
             };
-            (format!("no method of what it has loaded matches {}", quoted(pattern)), hint)
+            (format!("no method of the loaded assemblies matches {}", quoted(pattern)), hint)
         }
         Command::ProbeLine(line) => {
             let missed = recording().map(|recording| missed_line(&recording, line));
             let missed = missed.unwrap_or_else(|| MissedLine::new(line.as_str(), []));
-            let hint = || {
-                "name a source file of an assembly that is loaded and has symbols, by the end of its path".to_owned()
-            };
+            let hint = || "name a source file, by the end of its path, of a loaded assembly with symbols".to_owned();
             (missed.why(), missed.hint().unwrap_or_else(hint))
         }
         _ => Default::default(),
@@ -214,9 +212,9 @@ fn done(command: &Command, answer: Answer, folder: &Path) -> String {
             format!("the snapshot is in its recording{}", recording.unwrap_or_default())
         }
         Command::Probe(pattern) => format!("probes in {methods} {}", quoted(pattern)),
-        Command::Unprobe(pattern) => format!("no probes any more in {methods} {}", quoted(pattern)),
+        Command::Unprobe(pattern) => format!("no more probes in {methods} {}", quoted(pattern)),
         Command::ProbeLine(line) => format!("probes at {line} in {}", in_methods(answer)),
-        Command::UnprobeLine(line) => format!("no probes any more at {line} in {}", in_methods(answer)),
+        Command::UnprobeLine(line) => format!("no more probes at {line} in {}", in_methods(answer)),
         Command::Copy => "it can be copied".to_owned(),
         Command::Cut(number) => format!("period {number} has ended"),
     }

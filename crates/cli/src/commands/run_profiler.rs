@@ -104,7 +104,7 @@ fn never_opened(library: &Path) -> String {
         None => Failure::new(
             what,
             "the program started no .NET runtime that loads profilers",
-            "native programs, NativeAOT and Mono load none, nor does .NET whose runtimeconfig.json switches diagnostics off",
+            "native programs, NativeAOT and Mono load none, nor does .NET if runtimeconfig.json disables diagnostics",
         ),
     };
     failure.to_string()

@@ -37,7 +37,7 @@ impl<'f> ThreadFiles<'f> {
     ) -> Result<(), Failure> {
         let failed = |path: &Path, error: &io::Error| {
             let what = format!("cannot write {}", shown(path));
-            Failure::new(what, reason(error), "name a folder that can be written with -o")
+            Failure::new(what, reason(error), "name a writable folder with -o")
         };
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
         let processes = recording.processes.len() > 1;

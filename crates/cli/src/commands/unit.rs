@@ -32,7 +32,7 @@ pub(crate) fn perform(options: &UnitOptions) -> Result<(), Failure> {
 fn unit(tool: &Path, options: &UnitOptions) -> Result<String, Failure> {
     let folder = &options.folder;
     if !folder.is_absolute() {
-        let why = "a service has no working folder of yours";
+        let why = "a service does not run in your working folder";
         let what = format!("a service can't record into {}", shown(folder));
         return Err(Failure::usage(what, why, "write an absolute path, such as -o /var/lib/clrscope"));
     }

@@ -122,7 +122,8 @@ fn speedscope_profile(path: &Path, request: &Request) -> Result<Vec<u8>, Failure
     match format.write(&recording, &options, &mut profile) {
         Ok(()) => Ok(profile.bytes),
         Err(ExportError::Io(_)) => {
-            let why = format!("its profile has more than {} MB, which ends a browser's tab", MOST_OF_SPEEDSCOPE >> 20);
+            let why =
+                format!("its profile has more than {} MB, which crashes a browser's tab", MOST_OF_SPEEDSCOPE >> 20);
             let hint = "show less of it with --thread, --since or --until, or leave --with out";
             Err(Failure::new(format!("cannot show {} in speedscope", shown(path)), why, hint))
         }

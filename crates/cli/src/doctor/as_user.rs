@@ -25,7 +25,8 @@ pub(crate) fn doctor_as(name: &str, words: &[&str]) -> Result<Option<u8>, Failur
     if geteuid() == user.uid() {
         return Ok(None);
     }
-    let failed = |why: String, hint: &str| Failure::new(format!("cannot try it as user {}", quoted(name)), why, hint);
+    let failed =
+        |why: String, hint: &str| Failure::new(format!("cannot run the checks as user {}", quoted(name)), why, hint);
     if !geteuid().is_root() {
         return Err(failed("only root can become another user".to_owned(), "run it with sudo, or as that user"));
     }

@@ -26,9 +26,9 @@ pub(super) fn running() -> Check {
     Check::ok(
         "attach",
         match programs {
-            0 => "no .NET program runs here that could be attached to".to_owned(),
-            1 => "one .NET program that runs can be attached to (clrscope ps)".to_owned(),
-            more => format!("{more} .NET programs that run can be attached to (clrscope ps)"),
+            0 => "no .NET program that allows attach runs here".to_owned(),
+            1 => "one running .NET program allows attach (clrscope ps)".to_owned(),
+            more => format!("{more} running .NET programs allow attach (clrscope ps)"),
         },
     )
 }
@@ -110,15 +110,12 @@ pub(super) fn perf_events() -> Check {
         return Check::bad(
             Status::Note,
             NAME,
-            "this kernel has none; 'cpu' takes samples by timers then",
+            "this kernel has none, so 'cpu' uses timers",
             "use a kernel with perf events",
         );
     };
     if has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN) {
-        return Check::ok(
-            NAME,
-            format!("allowed by capability (perf_event_paranoid is {level}); 'cpu' takes samples by them"),
-        );
+        return Check::ok(NAME, format!("allowed by capability (perf_event_paranoid is {level}); 'cpu' uses them"));
     }
     match level {
         ..=2 if system_calls_are_filtered() => Check::bad(
@@ -126,24 +123,24 @@ pub(super) fn perf_events() -> Check {
             NAME,
             format!(
                 "allowed by the kernel (perf_event_paranoid is {level}), but system calls are filtered here, and containers \
-                 usually refuse this one; 'cpu' takes samples by timers then"
+                 usually refuse this one; 'cpu' then uses timers"
             ),
             "in a container --cap-add PERFMON",
         ),
         ..=1 => Check::ok(
             NAME,
-            format!("allowed with the kernel's frames (perf_event_paranoid is {level}); 'cpu' takes samples by them"),
+            format!("allowed with the kernel's frames (perf_event_paranoid is {level}); 'cpu' uses them"),
         ),
         2 => Check::bad(
             Status::Note,
             NAME,
-            "allowed without the kernel's frames (perf_event_paranoid is 2); 'cpu' takes samples by them",
+            "allowed without the kernel's frames (perf_event_paranoid is 2); 'cpu' uses them",
             "sysctl kernel.perf_event_paranoid=1",
         ),
         _ => Check::bad(
             Status::Note,
             NAME,
-            format!("not allowed (perf_event_paranoid is {level}); 'cpu' takes samples by timers then"),
+            format!("not allowed (perf_event_paranoid is {level}); 'cpu' then uses timers"),
             "sysctl kernel.perf_event_paranoid=1, or in a container --cap-add PERFMON",
         ),
     }
@@ -171,7 +168,7 @@ pub(super) fn container() -> Vec<Check> {
         found.push(Check::bad(
             Status::Note,
             "container",
-            "this is a container: recordings inside vanish with it",
+            "this is a container: recordings inside it vanish with it",
             "write to a mounted folder with -o; for services see 'clrscope env --dockerfile'",
         ));
     }
@@ -179,7 +176,8 @@ pub(super) fn container() -> Vec<Check> {
         found.push(Check::bad(
             Status::Note,
             "seccomp",
-            "system calls are filtered; clrscope needs none that filters usually refuse, perf events may be refused",
+            "system calls are filtered: perf events may be refused; clrscope needs no other call that filters usually \
+             refuse",
             "if a recording stays empty: --security-opt seccomp=unconfined",
         ));
     }

@@ -30,7 +30,7 @@ pub(super) fn agent() -> Agent {
     let installed = c_library::agent_of_machine(c_library::of_machine());
     match installed.and_then(|agent| agent_file::install(agent, false)) {
         Ok(path) => {
-            let found = format!("{}, nobody else can change it", shown(&path));
+            let found = format!("{}, which no other user can change", shown(&path));
             Agent { check: Check::ok("agent", found), path: Some(path) }
         }
         Err(failure) => Agent { check: from_failure("agent", &failure), path: None },

@@ -67,14 +67,14 @@ fn library(process: &Process) -> Check {
 /// Judges a C library: whether there is an agent for it and, if the version matters, whether it is
 /// new enough.
 fn judged(library: CLibrary, version: impl FnOnce() -> Option<GlibcVersion>) -> Check {
-    let agents = format!("there are agents for {}", c_library::served());
+    let agents = format!("agents exist for {}", c_library::served());
     if let Some((why, hint)) = c_library::without_agent(library) {
         return Check::bad(Status::Failed, C_LIBRARY, why, hint);
     }
     match (library, version().zip(c_library::needed())) {
         (CLibrary::Gnu, Some((provided, needed))) => match c_library::obstacle(provided, needed) {
             Some((why, hint)) => Check::bad(Status::Failed, C_LIBRARY, why, hint),
-            None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs {needed} or later; {agents}")),
+            None => Check::ok(C_LIBRARY, format!("is glibc {provided}; the agent needs glibc {needed} or later")),
         },
         (CLibrary::Gnu, None) => {
             let cure = "ask as the user of the process, or as root";
@@ -129,7 +129,7 @@ fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (Str
     let there = path.strip_prefix("/").map(|inner| process.root().join(inner)).ok().filter(|file| file.is_file());
     let Some(there) = there else {
         let cure = "put it there with 'clrscope env --install', or into the image: 'clrscope env --dockerfile'";
-        return (format!("{} is no file in its place", shown(&path)), cure.to_owned());
+        return (format!("{} is not a file where the program runs", shown(&path)), cure.to_owned());
     };
     // The file may be the agent for another C library.
     let libraries = CLibrary::needed_by_file(&there).zip(c_library::of_process(process));
@@ -139,7 +139,7 @@ fn missing(process: &Process, variable: impl Fn(&str) -> Option<String>) -> (Str
     }
     let versions = c_library::provided(process).zip(c_library::needed());
     versions.and_then(|(provided, needed)| c_library::obstacle(provided, needed)).unwrap_or_else(|| {
-        let found = "its runtime refused it, the agent did not want this program, or has been detached";
+        let found = "its runtime refused it, the agent skipped this program, or it was detached";
         (found.to_owned(), "see the system's log for what the runtime says: journalctl, or syslog".to_owned())
     })
 }

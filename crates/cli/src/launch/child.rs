@@ -73,7 +73,7 @@ fn cannot_start(program: &Program, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_EXECUTABLE };
     let hint = match error.raw_os_error() {
         // ENOEXEC
-        Some(8) => "it is neither a program of this machine nor a script that begins with #!",
+        Some(8) => "it is neither a program for this machine nor a script that begins with #!",
         _ => "try to start it without clrscope",
     };
     let what = format!("cannot start {}", quoted(&program.executable.to_string_lossy()));

@@ -69,8 +69,8 @@ impl Debugger {
     }
 }
 
-/// Process id of the tracer of a process, such as a debugger: 0 where there is none, `None` where
-/// the process has ended or can't be looked into.
+/// Process id of the tracer of a process, such as a debugger: 0 if there is none, `None` if the
+/// process has ended or can't be looked into.
 pub(crate) fn tracer_of(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok())

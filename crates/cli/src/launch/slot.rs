@@ -68,7 +68,7 @@ pub(crate) fn refusal(request: &Request, attached: bool) -> Option<Refusal> {
 pub(crate) fn left_by(other: &OtherProfiler) -> String {
     let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
     format!(
-        "another profiler for the runtime's main slot, {}; with it can be recorded: {}",
+        "another profiler for the runtime's main slot, {}; next to it, clrscope can record: {}",
         other.in_words(),
         names.join(", ")
     )

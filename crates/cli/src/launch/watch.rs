@@ -169,8 +169,8 @@ fn loaders_of(library: &Path) -> Loaders {
     loaders
 }
 
-/// Whether the process has the library mapped; `None` where its environment does not name the
-/// library or it does not run .NET.
+/// Whether the process has the library mapped; `None` if its environment does not name the library
+/// or it does not run .NET.
 fn has_it(pid: u32, library: &Path) -> io::Result<Option<bool>> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let path = library.as_os_str().as_encoded_bytes();

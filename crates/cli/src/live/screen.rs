@@ -132,7 +132,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Prints all pages; `false` where the output is closed.
+    /// Prints all pages; `false` if the output is closed.
     ///
     /// # Errors
     /// When they can't be written.

@@ -96,7 +96,7 @@ fn cell(vital: &Vital, values: &VecDeque<f64>) -> String {
     format!("{words} {line:<rest$}", rest = COLUMNS - 1 - words.chars().count().min(COLUMNS - 1))
 }
 
-/// The last values as bars, from zero to the greatest of them.
+/// The last values as bars, from zero to the largest of them.
 fn spark(values: &VecDeque<f64>, room: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = values.iter().skip(values.len().saturating_sub(room));

@@ -371,7 +371,7 @@ struct CutState {
 }
 
 /// Writes a period. On a full disk the oldest recordings are deleted to make room. Returns the file
-/// and, where recordings are pushed, its mark. `None` where the period is empty.
+/// and, if recordings are pushed, its mark. `None` if the period is empty.
 ///
 /// # Errors
 /// When there is no room for it, or the recording can't be read.

@@ -74,7 +74,7 @@ pub(super) struct Tally {
 impl Host {
     pub(super) fn new(plan: WatchPlan, pushing: Option<Pushing>) -> Self {
         if !are_threads_timed() {
-            say("clrscope: this system does not tell the CPU time of threads: agents do not count in --budget");
+            say("clrscope: this system does not report the CPU time of threads: agents do not count in --budget");
         }
         let now = Instant::now();
         Self {
@@ -116,7 +116,7 @@ impl Host {
         self.tidy();
         if let Some(share) = self.own.keep(self.plan.budget) {
             say(&format!(
-                "clrscope: looking for programs took {:.1} % of a processor: looks are rarer from now on",
+                "clrscope: looking for programs took {:.1} % of a processor: scans are rarer from now on",
                 share * 100.0
             ));
         }
@@ -243,7 +243,7 @@ impl Host {
             left => Err(Failure::new(
                 format!("{left} recordings have not ended"),
                 format!("their programs did not answer within {} s", FOR_ENDING.as_secs()),
-                "they end with their programs, or when these go on",
+                "they end with their programs, or when these resume",
             )),
         }
     }

@@ -89,7 +89,7 @@ pub(super) fn judge(process: &Process) -> Judgement {
             return left("its runtime has no diagnostics socket, as with DOTNET_EnableDiagnostics=0".to_owned());
         }
         Err(Error::NoProcess { .. }) => return Judgement::Starts,
-        Err(Error::NotPermitted { .. }) => return left("the system does not let this process look into it".to_owned()),
+        Err(Error::NotPermitted { .. }) => return left("the system does not let clrscope inspect it".to_owned()),
         Err(error) => return left(error.to_string()),
     }
     match profiler(process).or_else(|| is_recorded(process.pid()).then(|| "clrscope records it already".to_owned())) {
@@ -121,7 +121,7 @@ pub(super) fn debugger(process: &Process) -> Option<String> {
 /// The profiler that the program was started with, as a sentence.
 fn profiler(process: &Process) -> Option<String> {
     match Present::in_process(process) {
-        Present::Ours => return Some("it was started under clrscope, which records it from its start".to_owned()),
+        Present::Ours => return Some("it was started under clrscope, which already records it".to_owned()),
         Present::Other(other) => return Some(format!("another profiler is loaded: {}", other.in_words())),
         Present::None => {}
     }

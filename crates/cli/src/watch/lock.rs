@@ -47,7 +47,7 @@ fn taken(file: &mut File, path: &Path) -> Failure {
         Ok(pid) => (format!("process {pid}"), format!("end that one: kill {pid}")),
         Err(_) => ("another process".to_owned(), "end that one".to_owned()),
     };
-    let why = format!("{who} watches already, and has the lock {}", shown(path));
+    let why = format!("{who} already watches, and holds the lock {}", shown(path));
     let hint = format!("{end}; or name another lock with --lock, to watch other programs");
     Failure::new("cannot watch this host", why, hint).with_code(EXIT_TAKEN)
 }
@@ -59,7 +59,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let about = file.metadata()?;
     if !about.is_file() || about.uid() != own_user() {
-        return Err(io::Error::other("it belongs to another user, or is no file"));
+        return Err(io::Error::other("it belongs to another user, or is not a file"));
     }
     Ok(file)
 }
@@ -96,7 +96,7 @@ mod tests {
         let path = folder.path().join("lock");
         let first = HostLock::take(Some(&path)).expect("it is free");
         let failure = HostLock::take(Some(&path)).expect_err("it is taken");
-        let own = format!("process {} watches already", std::process::id());
+        let own = format!("process {} already watches", std::process::id());
         assert!(failure.code() == EXIT_TAKEN && failure.why().starts_with(&own), "{failure}");
         drop(first);
         HostLock::take(Some(&path)).expect("it is free again");

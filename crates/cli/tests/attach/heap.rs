@@ -234,5 +234,5 @@ fn a_snapshot_that_is_not_whole_is_an_exit_code() {
     let output = heap.wait_with_output().expect("it ends");
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no whole snapshot of process") || said.contains("cannot attach"), "{said}");
+    assert!(said.contains("no complete snapshot of process") || said.contains("cannot attach"), "{said}");
 }

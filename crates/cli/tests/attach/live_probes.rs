@@ -67,10 +67,7 @@ fn count_in_turn(fixture: &'static str) {
             counter.batch();
             assert_eq!(calls() - before, BATCH, "round {round} on {}", runtime.version);
             let said = done(&place, pid, &format!("remove {method}"));
-            assert_eq!(
-                said,
-                format!("clrscope: process {pid}: no probes any more in 1 method that matches '{method}'\n")
-            );
+            assert_eq!(said, format!("clrscope: process {pid}: no more probes in 1 method that matches '{method}'\n"));
             counter.as_fast_as(bare, &format!("without probes on {}", runtime.version));
             assert_eq!(listed(&place, pid)[&method], (before + BATCH, true), "round {round} on {}", runtime.version);
             assert!(counter.said > said_before + BATCH);
@@ -214,13 +211,13 @@ fn what_can_not_be_done_about_probes_is_refused_with_a_reason() {
     refused(
         &format!("{pid} add Requst"),
         1,
-        &["no method of what it has loaded matches 'Requst'", "Server.Program::Request"],
+        &["no method of the loaded assemblies matches 'Requst'", "Server.Program::Request"],
     );
     refused(&format!("{pid} remove Parse"), 1, &["no method that has a probe matches 'Parse'"]);
     refused(
         &format!("{pid} add [System.Private.CoreLib]System.ICloneable::Clone"),
         1,
-        &["none of the methods that match"],
+        &["no probe could be set in any method that matches"],
     );
     // What is stopped takes no probes.
     assert!(place.run(&format!("record {pid} stop")).status.success());

@@ -121,7 +121,7 @@ fn callers_are_shown_in_every_format() {
     assert!(lines[2].starts_with("1,Callers.Program::Careful,") && lines[2].contains(",300,100,"), "{csv}");
     assert!(lines[3].starts_with("2,Callers.Program::Main,"), "{csv}");
     let text = report("");
-    for words in ["method and its callers", "Careless", "300", "Below a method stand those who call it"] {
+    for words in ["method and its callers", "Careless", "300", "Below a method are its callers"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -94,7 +94,7 @@ fn a_line_stands_in_the_report_with_its_file_and_without_times() {
     let text = String::from_utf8_lossy(&place.run("report a.clrs --view probes").stdout).into_owned();
     assert!(
         text.contains(&format!("Server.cs:{number}"))
-            && text.contains("Of a line 'calls' says")
+            && text.contains("For a line, 'calls' is")
             && !text.contains("active"),
         "{text}"
     );

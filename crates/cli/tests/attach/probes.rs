@@ -214,7 +214,7 @@ fn a_snapshot_of_the_heap_after_probes_is_refused_and_the_agent_sleeps_on() {
         let (place, mut counter) = (TestFolder::new(), Counter::start(runtime));
         count_and_compare(&place, &mut counter, "probes.clrs");
         let refusal = refused(&place, counter.pid(), "-i heap");
-        assert!(refusal.contains("since it changed methods"), "{refusal}");
+        assert!(refusal.contains("because it changed methods"), "{refusal}");
         counter.assert_asleep(&runtime.version.to_string());
         count_and_compare(&place, &mut counter, "again.clrs");
         counter.end();

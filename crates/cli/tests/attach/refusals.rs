@@ -182,7 +182,7 @@ fn the_doctor_says_of_a_process_what_keeps_the_agent_out() {
     let server = Server::spawn(command);
     let (code, rows) = judged(&place, server.pid);
     assert_eq!(code, Some(1), "{rows:?}");
-    holds(&rows, "agent", "failed", "'/nowhere/agent.so' is no file in its place");
+    holds(&rows, "agent", "failed", "'/nowhere/agent.so' is not a file where the program runs");
     server.end();
     let (code, rows) = judged(&place, u32::MAX);
     assert_eq!(code, Some(1), "{rows:?}");

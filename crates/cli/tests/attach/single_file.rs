@@ -95,7 +95,7 @@ fn lines_are_those_of_the_source(place: &TestFolder) {
     assert!(String::from_utf8_lossy(&text.stdout).contains("while (!Volatile.Read(ref stop)) Work();"));
     fs::remove_dir_all(place.file("app/obj")).expect("what the compiler wrote");
     let text = String::from_utf8_lossy(&lines().stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("are without a line: alone.dll: no PDB at ") && text.contains("out/alone.pdb"), "{text}");
+    assert!(text.contains("have no line: alone.dll: no PDB at ") && text.contains("out/alone.pdb"), "{text}");
     assert!(text.contains("<DebugType>embedded</DebugType>"), "{text}");
 }
 

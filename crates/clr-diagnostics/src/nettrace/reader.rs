@@ -71,7 +71,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The payload's fields with their values, as far as the stream describes them.
+    /// The payload's fields with their values, if the stream describes them.
     ///
     /// # Errors
     /// [`Error::Nonsense`] if the payload is shorter than its description.

@@ -34,7 +34,7 @@ impl Value {
         }
     }
 
-    /// The number, if the value is one of any kind.
+    /// The value as a number, if it is any kind of number.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match *self {

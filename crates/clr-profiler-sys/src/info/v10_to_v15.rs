@@ -56,7 +56,7 @@ pub unsafe trait ICorProfilerInfo11: ICorProfilerInfo10 {
         p_cch_value: *mut u32,
         sz_value: *mut u16,
     ) -> HRESULT;
-    /// Sets a variable as the runtime sees it; null removes it.
+    /// Sets an environment variable for the runtime; null removes it.
     pub fn SetEnvironmentVariable(&self, sz_name: *const u16, sz_value: *const u16) -> HRESULT;
 }
 

@@ -149,7 +149,7 @@ pub unsafe trait IMetaDataEmit: IUnknown {
     pub fn SaveToMemory(&self, data: *mut c_void, cb_data: u32) -> HRESULT;
     /// Token of a string literal, added if new.
     pub fn DefineUserString(&self, sz_string: *const u16, cch_string: u32, string: *mut mdString) -> HRESULT;
-    /// Removes a definition, where that is possible.
+    /// Removes a definition, if possible.
     pub fn DeleteToken(&self, tk_obj: mdToken) -> HRESULT;
     /// Changes a method's attributes, address and implementation flags.
     pub fn SetMethodProps(&self, md: mdMethodDef, method_flags: u32, code_rva: u32, impl_flags: u32) -> HRESULT;

@@ -46,8 +46,7 @@ pub unsafe trait IMetaDataImport: IUnknown {
         c_max: u32,
         p_c_type_refs: *mut u32,
     ) -> HRESULT;
-    /// Finds a type by its full name. If `tk_enclosing_class` is not nil, it is the type that
-    /// encloses the wanted one.
+    /// Finds a type by its full name. `tk_enclosing_class` is the enclosing type, or nil.
     pub fn FindTypeDefByName(
         &self,
         sz_type_def: *const u16,

@@ -221,10 +221,10 @@ macro_rules! notify_set {
     };
 }
 
-/// A part that can be added and removed while the program runs. While there is no part, callbacks
-/// do nothing.
+/// A part that can be added and removed while the program runs. Without a part, callbacks do
+/// nothing.
 ///
-/// A callback that runs while the part is removed keeps using the part.
+/// A callback that is running when the part is removed keeps using the part.
 /// [`wait_for_callbacks`](crate::ProfilerInfo::wait_for_callbacks) waits until no callback uses it
 /// any more.
 ///

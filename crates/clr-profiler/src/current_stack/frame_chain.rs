@@ -15,14 +15,14 @@ use super::{CurrentStack, NativeFrame};
 pub struct HiddenReturn {
     /// Distance in bytes between the two words on the stack.
     pub bytes: usize,
-    /// Whether the code replaced an older body of the method and took over its frame, which lies
-    /// above the code's own frame. In this case the chain of frame pointers leads to a return
-    /// address into the older body instead.
+    /// Whether the code replaced an older body of the method and took over its frame, above its
+    /// own. If so, the chain of frame pointers leads to a return address into the older body
+    /// instead.
     pub takes_place: bool,
 }
 
 impl HiddenReturn {
-    /// A return address at a distance of `bytes`; `takes_place` says whether the code took over a
+    /// A return address at a distance of `bytes`; `takes_place`: whether the code took over a
     /// frame.
     #[must_use]
     pub const fn new(bytes: usize, takes_place: bool) -> Self {
@@ -30,10 +30,10 @@ impl HiddenReturn {
     }
 }
 
-/// The return addresses that are hidden behind the return address of `frame`, the innermost first.
-/// Each item has the location on the stack, the return address, and whether it replaces the next
-/// return address of the frame-pointer chain. `behind` gives the location of the return address
-/// that the code at a return address hides, if known.
+/// The return addresses hidden by the code that `frame` returns to, the innermost first. Each item
+/// has the location on the stack, the return address, and whether it replaces the next return
+/// address of the frame-pointer chain. `behind` gives, for a return address, the location of the
+/// one that its code hides, if known.
 #[inline]
 pub fn hidden_returns(
     stack: CurrentStack,
@@ -63,7 +63,7 @@ pub struct ReturnAddress {
     /// The address of the instruction after the call.
     pub address: usize,
     /// The frame pointer of the code at this address. `None` if that code has no frame pointer or
-    /// if it is not known.
+    /// if unknown.
     pub frame_pointer: Option<usize>,
 }
 
@@ -87,7 +87,7 @@ pub struct FrameChain<T = u64> {
     folds: Vec<T>,
     /// Frames that the last walk found and that were not known before, the innermost first.
     fresh: Vec<ChainedFrame>,
-    /// Hidden return addresses, those of the outermost frame first.
+    /// Hidden return addresses, outermost frame first.
     hidden: Vec<HiddenWord>,
     /// Generation number of the knowledge that found the hidden return addresses.
     generation: u64,
@@ -107,7 +107,7 @@ struct ChainedFrame {
 /// A hidden return address.
 #[derive(Debug, Clone, Copy)]
 struct HiddenWord {
-    /// Index of the frame behind which it is hidden.
+    /// Index of the frame that hides it.
     frame: usize,
     place: usize,
     word: usize,
@@ -116,12 +116,12 @@ struct HiddenWord {
 }
 
 impl<T: Copy + Default> FrameChain<T> {
-    /// Follows the frame pointers from `frame` on, and folds the return addresses with `fold`. The
-    /// fold begins with the default value and the outermost return address. `None` if there are
-    /// fewer than `least` frames. If the stack has more than `most` frames, only the innermost
-    /// `most` are folded. `behind` gets a return address and gives the location of the return
-    /// address that is hidden behind it, if known; hidden return addresses are part of the fold.
-    /// The caller must change `generation` each time the answers of `behind` or `fold` change.
+    /// Follows the frame pointers from `frame` on, and folds the return addresses with `fold`, from
+    /// the default value and the outermost return address on. `None` if there are fewer than
+    /// `least` frames. If the stack has more than `most` frames, only the innermost `most` are
+    /// folded. `behind` gives, for a return address, the location of the one that its code hides,
+    /// if known; hidden return addresses are part of the fold. The caller must change `generation`
+    /// each time the answers of `behind` or `fold` change.
     #[inline]
     pub fn follow(
         &mut self,

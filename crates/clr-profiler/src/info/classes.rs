@@ -19,12 +19,12 @@ pub struct ClassInfo {
     pub token: Token,
     /// Base class.
     pub parent: Option<ClassId>,
-    /// Type arguments, those of enclosing types first. Null where the runtime does not report the
-    /// type argument.
+    /// Type arguments, enclosing types first. Null if the runtime does not report the type
+    /// argument.
     pub type_arguments: Vec<ClassId>,
 }
 
-/// Layout of a class: where its fields lie.
+/// Layout of a class: the offsets of its fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ClassLayout {
@@ -39,7 +39,7 @@ pub struct ClassLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ArrayClass {
-    /// Element type, as the metadata encodes it.
+    /// Element type, in the metadata's encoding.
     pub element_type: u8,
     /// The class of the elements, if known.
     pub element: Option<ClassId>,
@@ -116,8 +116,8 @@ impl ProfilerInfo {
         Ok(class)
     }
 
-    /// The class of a generic type with these type arguments, those of enclosing types first. Loads
-    /// the type if necessary, so callable in the same places as
+    /// The class of a generic type with these type arguments, enclosing types first. Loads the type
+    /// if necessary, so callable in the same places as
     /// [`class_from_token`](Self::class_from_token).
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Whether `address` lies in the range.
+    /// Whether `address` is in the range.
     #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
@@ -68,9 +68,8 @@ pub struct IlPlace {
 }
 
 impl IlRange {
-    /// The place in the IL of the code byte at offset `at`, according to the IL map; `None` if it
-    /// is not known. A prolog belongs to the method's first statement, an epilog to the statement
-    /// before it.
+    /// The IL range of the code byte at offset `at`, according to the IL map; `None` if unknown. A
+    /// prolog belongs to the method's first statement, an epilog to the statement before it.
     ///
     /// An optimising compiler maps only the beginning of a statement's code, and not for every
     /// statement. It maps inlined code to no IL, in large ranges. A range without IL can lie
@@ -85,9 +84,8 @@ impl IlRange {
         Some(IlPlace { offset, span: Self::after(map, offset).map(|next| next - offset) })
     }
 
-    /// The smallest place in the IL that contains the statements of all code bytes at `offsets`,
-    /// according to the IL map. `None` if there are no offsets, or if the place of one byte is not
-    /// known.
+    /// The smallest IL range that contains the statements of all code bytes at `offsets`, according
+    /// to the IL map. `None` if there are no offsets, or if the range of one byte is unknown.
     #[must_use]
     pub fn statement_around_all(map: &[Self], offsets: impl IntoIterator<Item = u32>) -> Option<IlPlace> {
         let mut places = offsets.into_iter().map(|at| Self::statement_at(map, at));

@@ -22,7 +22,7 @@ pub(super) struct Connection {
     interface: ManuallyDrop<ICorProfilerInfo3>,
     pub(super) level: u8,
     gate: Gate<16>,
-    /// Running callbacks, for which a detach has to wait. Never closed.
+    /// Running callbacks, which a detach waits for. Never closed.
     callbacks: Gate<16>,
     /// Whether the runtime can never detach this profiler, so that calls need not enter the gate.
     is_for_good: AtomicBool,

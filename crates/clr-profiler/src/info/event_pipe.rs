@@ -56,11 +56,11 @@ pub struct EventDefinition {
 pub struct ProviderState {
     /// Whether a session listens.
     pub is_enabled: bool,
-    /// Highest level that a session wants.
+    /// Highest level requested by a session.
     pub level: u8,
-    /// A session wants events with any of these bits.
+    /// Requested: events with any of these bits.
     pub any_keywords: u64,
-    /// A session wants events with all of these bits.
+    /// Requested: events with all of these bits.
     pub all_keywords: u64,
 }
 

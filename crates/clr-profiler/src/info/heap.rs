@@ -35,7 +35,7 @@ pub struct HeapRange {
 }
 
 impl HeapRange {
-    /// Whether `address` lies in the part in use.
+    /// Whether `address` is in the part in use.
     #[must_use]
     pub const fn contains(&self, address: usize) -> bool {
         address >= self.start && address - self.start < self.bytes
@@ -254,9 +254,9 @@ impl ProfilerInfo {
         Ok(bytes)
     }
 
-    /// Visits the references that an object holds, until `visit` breaks. Each reference has its
-    /// offset in the object, which [`NameCache::member`](crate::NameCache::member) can turn into a
-    /// name afterwards. Callable only where no other collection can begin: in callbacks during a
+    /// Visits the references that an object holds, until `visit` breaks. Each has its offset in the
+    /// object, which [`NameCache::member`](crate::NameCache::member) can turn into a name
+    /// afterwards. Callable only where no other collection can begin: in callbacks during a
     /// collection ([`object_references`](crate::Callbacks::object_references) reports references
     /// without their offsets), or for objects that [`Suspended::heap_objects`] visits.
     ///

@@ -53,13 +53,13 @@ pub use threads::RuntimeVersion;
 /// The runtime's information interface, as safe methods.
 ///
 /// Holds one pointer to the newest interface level of the running runtime; a method of a newer
-/// level returns `E_NOTIMPL` with a reason. Cheap to clone and usable from every thread, but not
-/// in every place: each method says where. As a rule, make no query in an enter, leave or tail-call
-/// hook, in a signal handler, or between begin and end of a collection, unless the method allows
-/// it. Debug builds refuse queries in a hook, or in a callback about objects during a collection,
-/// with a reason and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`. Release builds make these queries, at
-/// the risk of the program. Queries that may load types are refused on threads that the runtime
-/// does not know, in release builds too.
+/// level returns `E_NOTIMPL` with a reason. Cheap to clone and usable on every thread, but not
+/// everywhere: each method says where it is callable. As a rule, make no query in an enter, leave
+/// or tail-call hook, in a signal handler, or between begin and end of a collection, unless the
+/// method allows it. Debug builds refuse queries in a hook, or in a callback about objects during a
+/// collection, with a reason and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE`. Release builds make these
+/// queries, at the risk of the program. Queries that may load types are refused on threads that the
+/// runtime does not know, in release builds too.
 ///
 /// ```
 /// use clr_profiler::{ModuleId, ProfilerInfo};

@@ -31,7 +31,7 @@ pub struct ModuleInfo {
 pub struct ModuleFlags(pub(crate) u32);
 
 impl ModuleFlags {
-    /// The bits, as the runtime encodes them.
+    /// The bits, in the runtime's encoding.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0

@@ -76,8 +76,8 @@ impl ProfilerInfo {
     }
 
     /// Retries [`suspend`](Self::suspend) until no other suspension runs, for at most `patience`.
-    /// Sleeps between the attempts, so call it only on threads for which no other thread waits: the
-    /// profiler's own threads.
+    /// Sleeps between the attempts, so call it only on the profiler's own threads, which no other
+    /// thread waits for.
     ///
     /// Both ways of sampling are biased. A sampler that drops refused samples does not see the
     /// program during its collections; in a program that allocates fast these are up to two thirds
@@ -192,8 +192,8 @@ impl ProfilerInfo {
 
     /// Waits until the running callbacks have ended, for at most `most`. Returns whether they have
     /// ended; `false` at once if callbacks [are not counted](Self::callbacks_under_way). Other
-    /// callbacks may begin in the meantime. So to know that a value is no longer in use, first make
-    /// it unreachable for new callbacks, as
+    /// callbacks may begin in the meantime. To know that a value is no longer in use, first make it
+    /// unreachable for new callbacks, as
     /// [`Replaceable::take_away`](crate::callbacks::Replaceable::take_away) does. Not in callbacks,
     /// which would wait for themselves.
     #[must_use = "what callbacks use must stay where they go on"]

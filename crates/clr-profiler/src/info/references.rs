@@ -15,8 +15,8 @@ const CORE_LIBRARY: &str = "System.Private.CoreLib";
 const CORE_KEY_TOKEN: [u8; 8] = [0x7c, 0xec, 0x85, 0xd7, 0xbe, 0xa7, 0x79, 0x8e];
 
 impl ProfilerInfo {
-    /// Adds a reference to the core library, of any version, to a module and returns its token.
-    /// Each call adds a new reference. Callable in the same places as
+    /// Adds a reference to the core library (any version) to a module and returns its token. Each
+    /// call adds a new reference. Callable in the same places as
     /// [`signature_token`](Self::signature_token).
     ///
     /// # Errors

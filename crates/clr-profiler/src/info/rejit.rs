@@ -87,9 +87,9 @@ impl ProfilerInfo {
         check(unsafe { runtime.ApplyMetaData(module.0) }, method)
     }
 
-    /// Requests that methods are compiled again (ReJIT). The runtime then calls
-    /// `get_rejit_parameters` for each method. Suspends the program for a moment, so call it on one
-    /// of the profiler's own threads, or in a callback in which no lock is held. Needs
+    /// Requests recompilation of methods (ReJIT). The runtime then calls `get_rejit_parameters` for
+    /// each method. Suspends the program for a moment, so call it on one of the profiler's own
+    /// threads, or in a callback without locks. Needs
     /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT).
     ///
     /// # Errors

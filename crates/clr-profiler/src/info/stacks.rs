@@ -56,9 +56,8 @@ pub enum StackWalk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoStack {
-    /// The thread is stopped at a place where its stack can't be walked (in a stub, or with a lock
-    /// of the runtime), or the runtime still starts. A later sample finds another place.
-    /// `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
+    /// The thread's stack can't be walked here (in a stub, or with a lock of the runtime), or the
+    /// runtime still starts. A later sample can succeed. `CORPROF_E_STACKSNAPSHOT_UNSAFE`.
     UnsafePlace,
     /// An exception is unwinding the stack, or native code runs where a managed frame was expected.
     /// `CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX`.

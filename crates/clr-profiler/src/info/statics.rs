@@ -22,7 +22,7 @@ pub enum StaticKind {
     Thread,
     /// A value inside the module's image.
     Image,
-    /// Kinds that .NET does not have any more, or that this crate does not know.
+    /// Obsolete kinds, or kinds unknown to this crate.
     Other(u32),
 }
 

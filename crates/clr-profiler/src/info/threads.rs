@@ -84,13 +84,12 @@ impl ProfilerInfo {
         check(unsafe { runtime.InitializeCurrentThread() }, method)
     }
 
-    /// Makes the runtime adopt the calling thread, one of the profiler's own. From now on the
-    /// runtime treats the thread as a managed thread, lists it in [`threads`](Self::threads), and
-    /// allows queries on it that may load types. The thread still runs no managed code. The runtime
-    /// releases the thread when it ends. Needs
-    /// [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts any thread that
-    /// makes a ReJIT request, so this makes a request that names no existing method. Not in
-    /// callbacks or hooks.
+    /// Makes the runtime adopt the calling thread, one of the profiler's own. The runtime then
+    /// treats it as a managed thread, lists it in [`threads`](Self::threads), and allows queries on
+    /// it that may load types. It still runs no managed code. The runtime releases the thread when
+    /// it ends. Needs [`Events::ENABLE_REJIT`](crate::Events::ENABLE_REJIT): the runtime adopts any
+    /// thread that makes a ReJIT request, so this makes a request that names no existing method.
+    /// Not in callbacks or hooks.
     ///
     /// # Errors
     /// The runtime's error: `CORPROF_E_REJIT_NOT_ENABLED` without that event.

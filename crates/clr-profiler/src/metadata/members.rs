@@ -19,16 +19,16 @@ pub struct MethodDef {
     pub signature: Vec<u8>,
     /// Address of the method's IL relative to the start of the image; 0 if it has none.
     pub rva: u32,
-    /// Implementation flags, as the metadata encodes them.
+    /// Implementation flags, in the metadata's encoding.
     pub impl_flags: u32,
 }
 
-/// Attributes of a method, as the metadata encodes them.
+/// Attributes of a method, in the metadata's encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MethodAttributes(pub(crate) u32);
 
 impl MethodAttributes {
-    /// The bits, as the metadata encodes them.
+    /// The bits, in the metadata's encoding.
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
@@ -75,7 +75,7 @@ pub struct FieldDef {
     pub class: Token,
     /// Name of the field.
     pub name: String,
-    /// Access, static, literal and the like, as the metadata encodes them.
+    /// Access, static, literal and the like, in the metadata's encoding.
     pub attributes: u32,
     /// Signature, see [`signature`](super::signature).
     pub signature: Vec<u8>,
@@ -128,21 +128,21 @@ pub struct MethodSpec {
 pub struct ParamDef {
     /// 0 is the return value, 1 the first parameter.
     pub sequence: u32,
-    /// `in`, `out`, optional and the like, as the metadata encodes them.
+    /// `in`, `out`, optional and the like, in the metadata's encoding.
     pub attributes: u32,
     /// Name of the parameter; may be empty.
     pub name: String,
 }
 
-/// The native function behind a method.
+/// The native function of a P/Invoke method.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PinvokeMap {
-    /// Character set, calling convention and the like, as the metadata encodes them.
+    /// Character set, calling convention and the like, in the metadata's encoding.
     pub flags: u32,
     /// The function's name in its library.
     pub entry_point: String,
-    /// The library, as the program names it.
+    /// The library, by the program's name for it.
     pub library: String,
 }
 
@@ -305,7 +305,7 @@ impl MetadataImport {
         self.param(Token(token)).ok().map(|param| param.attributes)
     }
 
-    /// The native function behind a method; `None` if there is none.
+    /// The native function of a P/Invoke method; `None` for other methods.
     ///
     /// # Errors
     /// The runtime's error.

@@ -141,8 +141,8 @@ impl MetadataImport {
         Ok(format!("{major}.{minor}.{}.{}", found.build_number, found.revision_number))
     }
 
-    /// The simple name of a type, method, field, parameter or reference: without namespace. Makes
-    /// no detour through UTF-16.
+    /// The simple name of a type, method, field, parameter or reference: without namespace. Does
+    /// not convert through UTF-16.
     ///
     /// # Errors
     /// The runtime's error.

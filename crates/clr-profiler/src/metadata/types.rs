@@ -11,7 +11,7 @@ use crate::{Result, Token};
 pub struct TypeDef {
     /// Namespace and name; for a nested type only its own name.
     pub name: String,
-    /// Visibility, layout and the like, as the metadata encodes them.
+    /// Visibility, layout and the like, in the metadata's encoding.
     pub attributes: u32,
     /// Base type; nil for interfaces and for `System.Object`.
     pub extends: Token,
@@ -47,7 +47,7 @@ pub struct TypeRef {
 pub struct GenericParam {
     /// Position, from 0.
     pub index: u32,
-    /// Variance and constraints, as the metadata encodes them.
+    /// Variance and constraints, in the metadata's encoding.
     pub attributes: u32,
     /// Name of the parameter.
     pub name: String,

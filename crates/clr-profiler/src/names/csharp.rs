@@ -1,4 +1,4 @@
-//! Types and signatures as C# writes them.
+//! Types and signatures in C# notation.
 
 use std::sync::Arc;
 

@@ -149,7 +149,7 @@ impl RawFunction<'_> {
         Some(source)
     }
 
-    /// Source method of the function, as far as its names reveal it.
+    /// Source method of the function, if its names reveal it.
     fn named_source(&self) -> Option<Source> {
         let helper = self.class.helper.as_ref();
         if let Some(helper) = helper

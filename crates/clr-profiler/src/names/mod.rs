@@ -31,12 +31,12 @@ pub struct FunctionName {
     pub name: String,
     /// Signature in C# notation, with type arguments and parameter types:
     /// `Shop.Checkout.Pay(Shop.Order) (async)`. A constructor has the name of its type, an accessor
-    /// is written like `Total.get`. The end of the signature has the kind of code if the code is
-    /// not the method itself. If the source method can't be distinguished from its overloads, the
-    /// parameters are `(...)`. If the code of a class is shared over reference types, the signature
-    /// has the names of its type parameters; .NET 8 and 9 do not return the type arguments of such
-    /// a class, .NET 10 does, but the signature is the same on all versions. Among the type
-    /// arguments of a method, `__Canon` means any reference type.
+    /// is written like `Total.get`. The kind of code is at the end, if the code is not the method
+    /// itself. The parameters are `(...)` if the source method is one of several overloads. If the
+    /// code of a class is shared over reference types, the signature has the names of its type
+    /// parameters; .NET 8 and 9 do not return the type arguments of such a class, .NET 10 does, but
+    /// the signature is the same on all versions. Among the type arguments of a method, `__Canon`
+    /// means any reference type.
     pub signature: String,
     /// Name in the metadata: ``Shop.Checkout+<Pay>d__5`1::MoveNext``.
     pub raw_name: String,
@@ -46,7 +46,7 @@ pub struct FunctionName {
     pub token: Token,
     /// Module of the function.
     pub module_id: ModuleId,
-    /// The part of the source method from which this code was compiled.
+    /// The part of the source method that this code was compiled from.
     pub source_kind: SourceKind,
 }
 
@@ -103,8 +103,7 @@ struct CachedNames {
     functions: HashMap<FunctionId, Arc<FunctionName>>,
     classes: HashMap<ClassId, Arc<str>>,
     modules: HashMap<ModuleId, Arc<ModuleNames>>,
-    /// Number of unloads. The result of a look-up that began before an unload is not stored after
-    /// it.
+    /// Number of unloads. A look-up that began before an unload is not stored after it.
     unloads: u64,
 }
 
@@ -214,7 +213,7 @@ impl NameCache {
     }
 
     /// The name of a class if it has been looked up before. Makes no query to the runtime, so it is
-    /// safe while a collection runs, too.
+    /// also safe during a collection.
     #[must_use]
     pub fn known_class(&self, class: ClassId) -> Option<Arc<str>> {
         self.lock().classes.get(&class).cloned()

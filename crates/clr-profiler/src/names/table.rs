@@ -42,8 +42,8 @@ pub struct NamedFunctions {
 }
 
 impl NamedFunctions {
-    /// Hooks the functions for which `choice` returns true. `choice` is called at each compilation,
-    /// with loader locks held, and must always return the same for a function.
+    /// Hooks the functions that satisfy `choice`, which is called at each compilation, with loader
+    /// locks held, and must always return the same for a function.
     #[must_use]
     pub fn new(info: &ProfilerInfo, choice: impl Fn(&FunctionName) -> bool + Send + Sync + 'static) -> Self {
         Self {

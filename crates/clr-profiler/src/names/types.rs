@@ -34,7 +34,7 @@ pub(super) struct TypeName {
 struct Segment {
     /// Name without the arity suffix.
     name: String,
-    /// Number of generic parameters that it adds to those of its enclosing types.
+    /// Number of generic parameters, without those of enclosing types.
     arity: usize,
 }
 

@@ -72,8 +72,8 @@ pub use owned::ShadowStack;
 #[repr(C)]
 #[expect(clippy::exhaustive_structs, reason = "a layout that assembly may write")]
 pub struct Frame {
-    /// The caller's stack pointer; for frames that are not functions, one less than that of the
-    /// frame below.
+    /// The caller's stack pointer; for frames that are not functions, one less than in the frame
+    /// below.
     pub sp: usize,
     /// A value of the owner, such as a client identifier or a tree node.
     pub word: usize,
@@ -177,10 +177,10 @@ pub fn block_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer
     dropped
 }
 
-/// A filter is about to run. The frames of the throwing function are still alive, so this pushes a
-/// second frame for the owner of the filter on top of them, with the word of the owner, and returns
-/// the frame. `None` if the owner is not on the stack (a function without hooks, whose callers have
-/// no hooks either).
+/// Call it before a filter runs. The frames of the throwing function are still alive, so this
+/// pushes a second frame for the filter's function on top of them, with that function's word, and
+/// returns the frame. `None` if the function is not on the stack (neither it nor its callers have
+/// hooks).
 pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointer: usize) -> Option<Frame> {
     let frames = stack.frames();
     let len = frames.len() as u32;
@@ -192,7 +192,7 @@ pub fn filter_enter(stack: &mut impl Frames, filters: &mut Filters, frame_pointe
     push_pseudo(stack, owner?.word)
 }
 
-/// A filter has returned or thrown: pops its frame and all frames above it.
+/// Call it after a filter has returned or thrown. Pops its frame and all frames above it.
 pub fn filter_leave(stack: &mut impl Frames, filters: &mut Filters) {
     let Some(running) = filters.running.checked_sub(1) else { return };
     filters.running = running;
@@ -218,9 +218,9 @@ pub fn pop_pseudo(stack: &mut impl Frames, pseudo: Frame) -> usize {
     if is_there { drop_at_or_below(stack, pseudo.sp) } else { 0 }
 }
 
-/// The topmost frames whose stack pointer is at most `bound`: the frames that [`enter`] with this
-/// stack pointer, or [`block_enter`] with this frame pointer, will drop. For callers that need to
-/// know which calls end.
+/// The topmost frames with a stack pointer of at most `bound`: those that [`enter`] with this stack
+/// pointer, or [`block_enter`] with this frame pointer, will drop. For callers that need to know
+/// which calls end.
 #[inline]
 pub fn dead(stack: &impl Frames, bound: usize) -> &[Frame] {
     let frames = stack.frames();

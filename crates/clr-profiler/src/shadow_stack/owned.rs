@@ -61,18 +61,18 @@ impl ShadowStack {
         super::block_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A catch block is about to run; call it in `exception_catcher_enter`.
+    /// Call it in `exception_catcher_enter`, before a catch block runs.
     pub fn catcher_enter(&mut self, frame_pointer: usize) -> usize {
         super::block_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// To be called in `exception_search_filter_enter`, before a filter runs. Returns the frame
-    /// that was pushed for its function.
+    /// Call it in `exception_search_filter_enter`, before a filter runs. Returns the frame that was
+    /// pushed for its function.
     pub fn filter_enter(&mut self, frame_pointer: usize) -> Option<Frame> {
         super::filter_enter(&mut self.frames, &mut self.filters, frame_pointer)
     }
 
-    /// A filter has ended; call it in `exception_search_filter_leave`.
+    /// Call it in `exception_search_filter_leave`, after a filter has ended.
     pub fn filter_leave(&mut self) {
         super::filter_leave(&mut self.frames, &mut self.filters);
     }

@@ -15,22 +15,22 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `alloc`.
 pub const SPEC: &Spec = &Spec {
     name: "alloc",
-    about: "objects that are allocated: by type and by the code that allocates them",
+    about: "allocated objects: by type and by the code that allocates them",
     options: &[
         OptionSpec {
             name: EXACT,
             value: Value::Extra { words: &[] },
-            about: "each object instead of samples: every count and every byte is exact, and allocating takes longer",
+            about: "each object instead of samples: counts and bytes are exact, but allocating takes longer",
         },
         OptionSpec {
             name: LIVE,
             value: Value::Extra { words: &[] },
-            about: "follow the objects, to see which are still alive at the end",
+            about: "track the objects, to see which are still alive at the end",
         },
         OptionSpec {
             name: FRAMES,
             value: Value::Count { least: 0, most: 256, default: 64 },
-            about: "frames kept of the stack that allocates; 0 for types alone",
+            about: "frames to keep of the allocating stack; 0 for types only",
         },
         OptionSpec {
             name: MAX,
@@ -48,12 +48,12 @@ pub const SPEC: &Spec = &Spec {
     attach: Limit::Without(&[LimitedPart {
         option: EXACT,
         word: None,
-        why: "alloc:exact needs the runtime's slow way to allocate, which is chosen when the runtime starts",
+        why: "alloc:exact needs the runtime's slow allocator, which is chosen when the runtime starts",
     }]),
     notification_only: Limit::Without(&[LimitedPart {
         option: EXACT,
         word: None,
-        why: "alloc:exact changes a method of .NET 10, which the runtime lets the main profiler do alone",
+        why: "alloc:exact changes a method of .NET 10, and the runtime lets only the main profiler do so",
     }]),
     changes_methods: false,
     views: &["allocations", "functions", "tree", "flame", "callers", "callees"],

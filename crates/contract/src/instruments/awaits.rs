@@ -11,12 +11,13 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `awaits`.
 pub const SPEC: &Spec = &Spec {
     name: "awaits",
-    about: "awaits of the program's own async methods: how long each took, by line and by who awaits, with percentiles, failures, cancellations and those still pending",
+    about: "awaits in the program's own async methods: how long each took, by line and by awaiter, with percentiles, \
+            failures, cancellations and pending awaits",
     options: &[
         OptionSpec {
             name: EXACT,
             value: Value::Extra { words: &[] },
-            about: "the path of each await, not only of the first 250 in each tenth of a second",
+            about: "the call path of each await, not only of the first 250 in each tenth of a second",
         },
         OptionSpec {
             name: MAX,
@@ -28,11 +29,11 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[Conflict {
         option: None,
         with: With::Instrument("probes"),
-        why: "awaits and probes both have methods compiled anew, each with code of its own",
+        why: "awaits and probes both recompile methods, each with its own code",
         hint: "record one of them at a time",
     }],
     attach: Limit::Without(&[]),
-    notification_only: Limit::Never("awaits changes methods, which the runtime lets the main profiler do alone"),
+    notification_only: Limit::Never("awaits changes methods, and the runtime lets only the main profiler do so"),
     changes_methods: true,
     views: &["awaits"],
     keeps_last: true,

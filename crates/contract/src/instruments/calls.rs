@@ -50,9 +50,9 @@ pub const SPEC: &Spec = &Spec {
     ],
     rules: &[],
     conflicts: &[],
-    attach: Limit::Never("calls needs enter and leave hooks, and the runtime takes those only when it starts"),
+    attach: Limit::Never("calls needs enter and leave hooks, which the runtime accepts only when it starts"),
     notification_only: Limit::Never(
-        "calls needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+        "calls needs enter and leave hooks, which the runtime gives only to the main profiler",
     ),
     changes_methods: false,
     views: &["summary", "functions", "tree", "flame", "callers", "callees", "threads", "modules"],

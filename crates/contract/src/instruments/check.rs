@@ -50,7 +50,7 @@ pub fn check_all(request: &Request) -> Result<Vec<CheckedInstrument>, Refusal> {
     if request.inlined_exact && !checked.iter().any(|one| one.spec().has_code) {
         let names = ALL.iter().filter(|spec| spec.has_code).map(|spec| spec.name);
         return Err(Refusal {
-            why: "inlined=exact needs an instrument that records stacks, and none is requested".to_owned(),
+            why: "inlined=exact needs an instrument that records stacks, but none is requested".to_owned(),
             hint: format!("leave it out, or add one of these: {}", list(names)),
         });
     }

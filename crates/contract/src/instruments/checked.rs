@@ -33,11 +33,11 @@ pub(super) enum Setting {
     Word(&'static str),
     /// A size in bytes or a count.
     Number(u64),
-    /// Members of a set in the set's order, each once.
+    /// Members of a set, in the set's order, without duplicates.
     Members(Vec<&'static str>),
-    /// Moments in ascending order, each once; empty if the instrument waits for a command.
+    /// Moments in ascending order, without duplicates; empty if the instrument waits for a command.
     Moments(Vec<Moment>),
-    /// Names in the order in which they were given, each once.
+    /// Names in their given order, without duplicates.
     Names(Vec<String>),
 }
 
@@ -156,8 +156,7 @@ impl CheckedInstrument {
         }
     }
 
-    /// The names of an option, in the order in which they were given; empty for an option of
-    /// another kind.
+    /// The names of an option, in their given order; empty for an option of another kind.
     ///
     /// # Panics
     /// When the specification has no such option.

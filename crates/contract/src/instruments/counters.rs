@@ -9,8 +9,8 @@ pub const MAX: &str = "max";
 /// Option that limits the recording to meters with these names.
 pub const METERS: &str = "meters";
 
-/// Whether a name can be part of the arguments of a session: it must have none of the characters by
-/// which `MetricsEventSource` in the runtime separates names.
+/// Whether a name can be part of a session's arguments: it must contain none of the separators of
+/// the runtime's `MetricsEventSource`.
 #[must_use]
 pub fn can_be_asked(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|c| c.is_control() || ",;=\"\\".contains(c))
@@ -29,7 +29,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: METERS,
             value: Value::Names { of: "meters, such as System.Net.Http", is_name: is_meter_name },
-            about: "these meters alone; event counters are recorded in any case",
+            about: "only these meters; event counters are always recorded",
         },
         OptionSpec {
             name: MAX,

@@ -15,17 +15,17 @@ pub const SKIP_AUTO_PROPS: &str = "skip-auto-props";
 /// The specification of the instrument `coverage`.
 pub const SPEC: &Spec = &Spec {
     name: "coverage",
-    about: "which lines and branches run, and how often: of the program's own assemblies that have symbols",
+    about: "which lines and branches of the program's own assemblies with symbols run, and how often",
     options: &[
         OptionSpec {
             name: HITS,
             value: Value::Switch { default: true },
-            about: "count how often each line and branch runs; off notes only whether it ran, which costs less",
+            about: "count how often each line and branch runs; off records only whether it ran, which costs less",
         },
         OptionSpec {
             name: DOES_NOT_RETURN,
             value: Value::Names { of: "types, without brackets", is_name: is_type_name },
-            about: "leave out code behind calls of methods with one of these attributes, such as DoesNotReturn",
+            about: "leave out code after calls to methods with one of these attributes, such as DoesNotReturn",
         },
         OptionSpec {
             name: SKIP_AUTO_PROPS,
@@ -36,9 +36,9 @@ pub const SPEC: &Spec = &Spec {
     rules: &[],
     conflicts: &[],
     attach: Limit::Never(
-        "coverage puts its counters into methods before they are compiled, so it must be there when the program starts",
+        "coverage adds its counters to methods before they are compiled, so it must begin when the program starts",
     ),
-    notification_only: Limit::Never("coverage changes methods, which the runtime lets the main profiler do alone"),
+    notification_only: Limit::Never("coverage changes methods, and the runtime lets only the main profiler do so"),
     changes_methods: false,
     views: &["coverage"],
     keeps_last: false,

@@ -21,12 +21,12 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: ENGINE,
             value: Value::OneOf { words: &["auto", "perf", "timer"], default: "auto" },
-            about: "who takes samples: the kernel's perf events, timers of each thread, or what works best here",
+            about: "what takes the samples: the kernel's perf events, a timer on each thread, or what works best here",
         },
         OptionSpec {
             name: KERNEL,
             value: Value::Switch { default: true },
-            about: "frames of the kernel, where the system allows it",
+            about: "frames of the kernel, if the system allows it",
         },
         samples::MEMORY,
     ],

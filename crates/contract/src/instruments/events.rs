@@ -26,11 +26,11 @@ groups! {
     Loads "loads" "application domains, assemblies, modules and classes",
     Jit "jit" "compilation, inlining, searches for precompiled code",
     Threads "threads" "managed threads",
-    Transitions "transitions" "calls between managed and native code; slows cheap ones 40 to 70 times",
+    Transitions "transitions" "calls between managed and native code; makes cheap calls 40 to 70 times slower",
     Suspend "suspend" "suspensions, with their reason",
     Gc "gc" "begin and end of collections",
     Objects "objects" "objects by class after each collection; disables concurrent collections",
-    Heap "heap" "how many roots, references, moved and surviving objects; like objects, and much data",
+    Heap "heap" "numbers of roots, references, moved and surviving objects; like objects, but with much data",
     Handles "handles" "GC handles; disables concurrent collections",
     Exceptions "exceptions" "throw, search, filters, unwind, catch",
     Com "com" "COM and remoting, never seen outside Windows",
@@ -78,7 +78,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: GROUPS,
             value: Value::Set { members: MEMBERS, default: CHEAP },
-            about: "groups of events, also one by one",
+            about: "groups of events, or single groups",
         },
         OptionSpec { name: ALLOCATIONS, value: Value::Switch { default: false }, about: "each allocated object" },
         OptionSpec {
@@ -93,23 +93,26 @@ pub const SPEC: &Spec = &Spec {
         LimitedPart {
             option: GROUPS,
             word: Some("transitions"),
-            why: "the runtime tells of transitions only profilers that were there when it started",
+            why: "the runtime reports transitions only to profilers loaded when it started",
         },
         LimitedPart {
             option: ALLOCATIONS,
             word: None,
-            why: "the runtime tells of each allocated object only profilers that were there when it started",
+            why: "the runtime reports each allocated object only to profilers loaded when it started",
         },
     ]),
     notification_only: Limit::Without(&[
         of_main_profiler(
             "objects",
-            "events:objects asks for each object, and the runtime tells the main profiler alone",
+            "events:objects asks for each object, which the runtime reports only to the main profiler",
         ),
-        of_main_profiler("heap", "events:heap asks for each object, and the runtime tells the main profiler alone"),
+        of_main_profiler(
+            "heap",
+            "events:heap asks for each object, which the runtime reports only to the main profiler",
+        ),
         of_main_profiler(
             "handles",
-            "events:handles asks for GC handles, and the runtime tells the main profiler alone",
+            "events:handles asks for GC handles, which the runtime reports only to the main profiler",
         ),
     ]),
     changes_methods: false,

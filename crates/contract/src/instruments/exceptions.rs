@@ -20,7 +20,7 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: ARGS,
             value: Value::Extra { words: &[] },
-            about: "arguments of the methods on the stack that --include names, as they were when called",
+            about: "arguments of methods on the stack that --include names, as they were at the call",
         },
         OptionSpec {
             name: FRAMES,
@@ -43,8 +43,8 @@ pub const SPEC: &Spec = &Spec {
         Conflict {
             option: Some(ARGS),
             with: With::NoInclude,
-            why: "exceptions:args keeps arguments of the methods that --include names, and there is none",
-            hint: "name methods, for instance --include '[MyApp]*'",
+            why: "exceptions:args keeps arguments of the methods that --include names, but there is no --include",
+            hint: "name methods, such as --include '[MyApp]*'",
         },
         Conflict {
             option: Some(ARGS),
@@ -56,12 +56,12 @@ pub const SPEC: &Spec = &Spec {
     attach: Limit::Without(&[LimitedPart {
         option: ARGS,
         word: None,
-        why: "exceptions:args needs enter hooks, and the runtime takes those only when it starts",
+        why: "exceptions:args needs enter hooks, which the runtime accepts only when it starts",
     }]),
     notification_only: Limit::Without(&[LimitedPart {
         option: ARGS,
         word: None,
-        why: "exceptions:args needs enter hooks, and the runtime gives those to the main profiler alone",
+        why: "exceptions:args needs enter hooks, which the runtime gives only to the main profiler",
     }]),
     changes_methods: false,
     views: &["exceptions"],

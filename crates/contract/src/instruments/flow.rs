@@ -9,7 +9,7 @@ pub const LAST: &str = "last";
 pub const ALL: &str = "all";
 /// Option to record arguments and results: [`VALUES`], [`TYPES`] or [`CHECK`].
 pub const ARGS: &str = "args";
-/// Option for the depth to which the fields of object arguments are recorded.
+/// Option for how deep fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 
 /// Value of [`ARGS`]: records arguments with their values.
@@ -28,30 +28,31 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: LAST,
             value: Value::Size { least: 1 << 20, most: None, default: LIMIT },
-            about: "memory for the last events",
+            about: "memory for the latest events",
         },
         OptionSpec {
             name: ALL,
             value: Value::Extra { words: &[] },
-            about: "keep every event instead of the last ones",
+            about: "keep every event instead of the latest ones",
         },
         OptionSpec {
             name: ARGS,
             value: Value::Extra { words: &[VALUES, TYPES, CHECK] },
-            about: "arguments, this, fields and results of the functions that --include names, or their types; check records no calls and is for tests",
+            about: "arguments, this, fields and results of the functions that --include names, or only their types; \
+                    check is for tests and records no calls",
         },
         OptionSpec {
             name: DEPTH,
             // The values of an event take at most two kilobytes.
             value: Value::Count { least: 0, most: 5, default: 1 },
-            about: "how deep objects among them are expanded; 0 shows addresses",
+            about: "how many levels of objects to expand among them; 0 shows addresses",
         },
     ],
     rules: &[Rule::Either(&[LAST, ALL]), Rule::Needs { option: DEPTH, value: None, other: ARGS, word: VALUES }],
     conflicts: &[],
-    attach: Limit::Never("flow needs enter and leave hooks, and the runtime takes those only when it starts"),
+    attach: Limit::Never("flow needs enter and leave hooks, which the runtime accepts only when it starts"),
     notification_only: Limit::Never(
-        "flow needs enter and leave hooks, and the runtime gives those to the main profiler alone",
+        "flow needs enter and leave hooks, which the runtime gives only to the main profiler",
     ),
     changes_methods: false,
     views: &["flow"],

@@ -11,12 +11,12 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `gc`.
 pub const SPEC: &Spec = &Spec {
     name: "gc",
-    about: "garbage collections: why, by whom, how long the program stood still, sizes of the generations",
+    about: "garbage collections: reason, cause, how long the program was stopped, sizes of the generations",
     options: &[
         OptionSpec {
             name: SURVIVORS,
             value: Value::Extra { words: &[] },
-            about: "objects that survived, were moved, died young, by type; disables concurrent collections",
+            about: "objects that survived, were moved, or died young, by type; disables concurrent collections",
         },
         OptionSpec {
             name: MAX,
@@ -28,14 +28,14 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[Conflict {
         option: Some(SURVIVORS),
         with: With::Instrument("events"),
-        why: "gc:survivors ends the runtime's own walk of the heap, which events:objects and events:heap count by",
-        hint: "record the two in runs of their own",
+        why: "gc:survivors ends the runtime's own heap walk, which events:objects and events:heap need",
+        hint: "record the two in separate runs",
     }],
     attach: Limit::Without(&[]),
     notification_only: Limit::Without(&[LimitedPart {
         option: SURVIVORS,
         word: None,
-        why: "gc:survivors follows each object, and the runtime tells the main profiler alone",
+        why: "gc:survivors tracks each object, which the runtime reports only to the main profiler",
     }]),
     changes_methods: false,
     views: &["gc", "survivors"],

@@ -13,8 +13,9 @@ const fn beside_events(with: With) -> Conflict {
     Conflict {
         option: None,
         with,
-        why: "heap ends the runtime's own walk of the heap, which events:objects and events:heap count by",
-        hint: "record the two in runs of their own, or events with other groups: gc says when collections begin and end",
+        why: "heap ends the runtime's own heap walk, which events:objects and events:heap need",
+        hint: "record the two in separate runs, or record events with other groups: gc shows when collections begin \
+               and end",
     }
 }
 
@@ -22,7 +23,7 @@ const fn beside_events(with: With) -> Conflict {
 pub(super) const AT_PROGRAM_END: LimitedPart = LimitedPart {
     option: AT,
     word: Some(AT_END),
-    why: "when the program ends the runtime names what holds objects to the main profiler alone",
+    why: "when the program ends, the runtime reports what holds objects only to the main profiler",
 };
 
 /// The specification of the instrument `heap`.
@@ -33,12 +34,13 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: AT,
             value: Value::Moments { default: &[Moment::End] },
-            about: "when: at the end, times after the start, once so much of the process is in memory (2GiB), or by 'clrscope heap PID' alone",
+            about: "when: at the end, at times after the start, once the process has this much in memory (2GiB), or \
+                    only by 'clrscope heap PID'",
         },
         OptionSpec {
             name: COLLECT,
             value: Value::Switch { default: true },
-            about: "what a full collection leaves; off shows the heap as it was before that, garbage included",
+            about: "what a full collection leaves; off shows the heap as it was, garbage included",
         },
     ],
     rules: &[],
@@ -52,7 +54,7 @@ pub const SPEC: &Spec = &Spec {
     notification_only: Limit::Without(&[LimitedPart {
         option: COLLECT,
         word: Some("off"),
-        why: "heap:collect=off follows where objects move, which the runtime tells the main profiler alone",
+        why: "heap:collect=off tracks where objects move, which the runtime reports only to the main profiler",
     }]),
     keeps_last: false,
     rotates: false,

@@ -8,7 +8,7 @@ use crate::request::Request;
 /// Checks that clrscope can attach to a running program with these instruments.
 ///
 /// # Errors
-/// A refusal for the first instrument that the runtime allows only at its start; the hint tells how
+/// A refusal for the first instrument that the runtime allows only at its start; the hint says how
 /// to start the program instead.
 pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal> {
     first_refused(
@@ -19,8 +19,8 @@ pub fn check_for_attach(instruments: &[CheckedInstrument]) -> Result<(), Refusal
 }
 
 /// Checks that the instruments of a request work in a notification-only profiler, while another
-/// profiler has the main slot. `attached` tells whether the profiler is attached, so that the
-/// program continues when the recording ends.
+/// profiler has the main slot. `attached`: whether the profiler is attached, so that the program
+/// continues after the recording.
 ///
 /// # Errors
 /// A refusal for the first instrument that needs the main slot; the hint names instruments that
@@ -36,7 +36,7 @@ pub fn check_for_notification_only(
         |spec| spec.notification_only,
         |_| {
             let names: Vec<_> = of_notification_only().map(|spec| spec.name).collect();
-            format!("start the program without the other profiler, or record others of these: {}", names.join(", "))
+            format!("start the program without the other profiler, or record with some of these: {}", names.join(", "))
         },
     )?;
     let ends_with_program = !attached && request.duration_ms.is_none();

@@ -11,12 +11,13 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `locks`.
 pub const SPEC: &Spec = &Spec {
     name: "locks",
-    about: "contended locks and what else threads block on: who waited for how long, on which path, and who held a lock",
+    about: "contended locks and what else threads block on: which threads waited how long, on which call path, and \
+            what held the lock",
     options: &[
         OptionSpec {
             name: EXACT,
             value: Value::Extra { words: &[] },
-            about: "the stack of each thread that waits, not only of the first 250 in each tenth of a second",
+            about: "the stack of each wait, not only of the first 250 in each tenth of a second",
         },
         OptionSpec {
             name: MAX,

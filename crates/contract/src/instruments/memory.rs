@@ -9,7 +9,8 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `memory`.
 pub const SPEC: &Spec = &Spec {
     name: "memory",
-    about: "where the memory of the process is: managed heap by generation, code, stacks, libraries, native; now and at its peak",
+    about: "what the process uses memory for: managed heap by generation, code, stacks, libraries, native; now and at \
+            its peak",
     options: &[OptionSpec {
         name: MAX,
         value: Value::Size { least: LEAST_LIMIT, most: None, default: LIMIT },

@@ -8,7 +8,7 @@ use super::spec::{Conflict, Limit, OptionSpec, Rule, Spec, Value, With};
 pub const EACH: &str = "each";
 /// Option to record each call with arguments and results: [`VALUES`] or [`TYPES`].
 pub const ARGS: &str = "args";
-/// Option for the depth to which the fields of object arguments are recorded.
+/// Option for how deep fields of object arguments are recorded.
 pub const DEPTH: &str = "depth";
 /// Option for the size of the buffer that keeps the last calls, in bytes.
 pub const LAST: &str = "last";
@@ -21,38 +21,39 @@ pub const FRAMES: &str = "frames";
 /// The specification of the instrument `probes`.
 pub const SPEC: &Spec = &Spec {
     name: "probes",
-    about: "calls of chosen methods: how many, how many failed, and how long they took, with percentiles; by callers and each with arguments and results if wanted; how often chosen lines are reached",
+    about: "calls of chosen methods: number, failures and times, with percentiles; on request by callers, or each with \
+            arguments and results; how often chosen lines are reached",
     options: &[
         OptionSpec {
             name: EACH,
             value: Value::Extra { words: &[] },
-            about: "record each call as well: when, on which thread, how long, whether it failed",
+            about: "record each call as well: start, thread, duration, whether it failed",
         },
         OptionSpec {
             name: ARGS,
             value: Value::Extra { words: &[VALUES, TYPES] },
-            about: "each call with arguments, this, fields and result, or their types",
+            about: "record each call with arguments, this, fields and result, or only their types",
         },
         OptionSpec {
             name: DEPTH,
             // The values of an event take at most two kilobytes.
             value: Value::Count { least: 0, most: 5, default: 1 },
-            about: "how deep objects among them are expanded; 0 shows addresses",
+            about: "how many levels of objects to expand among them; 0 shows addresses",
         },
         OptionSpec {
             name: LAST,
             value: Value::Size { least: 1 << 20, most: None, default: LIMIT },
-            about: "memory for the last calls",
+            about: "memory for the latest calls",
         },
         OptionSpec {
             name: CALLERS,
             value: Value::Extra { words: &[] },
-            about: "count by callers as well: calls, failures and times of each way to the method",
+            about: "count by callers as well: calls, failures and times for each path to the method",
         },
         OptionSpec {
             name: FRAMES,
             value: Value::Count { least: 1, most: 32, default: 8 },
-            about: "callers kept of a call, the innermost",
+            about: "number of callers to keep of a call, innermost first",
         },
     ],
     rules: &[
@@ -64,18 +65,18 @@ pub const SPEC: &Spec = &Spec {
         Conflict {
             option: None,
             with: With::NoProbe,
-            why: "'probes' needs at least one method or line, and none is given",
+            why: "'probes' needs at least one method or line, but none is given",
             hint: "name some: --probe 'Shop.Cart::*' or --probe-at Cart.cs:42",
         },
         Conflict {
             option: Some(ARGS),
             with: With::Instrument("flow"),
-            why: "probes:args and flow both take values of calls, each to a depth of its own",
+            why: "probes:args and flow both record values of calls, each to its own depth",
             hint: "record flow:args, which shows arguments of every call, or leave flow out",
         },
     ],
     attach: Limit::Without(&[]),
-    notification_only: Limit::Never("probes changes methods, which the runtime lets the main profiler do alone"),
+    notification_only: Limit::Never("probes changes methods, and the runtime lets only the main profiler do so"),
     changes_methods: true,
     views: &["probes"],
     keeps_last: false,

@@ -5,20 +5,22 @@ use super::{LEAST_LIMIT, LIMIT};
 
 /// Option for the memory limit in bytes.
 pub const MAX: &str = "max";
-/// Option that controls whether names of requests contain the whole address.
+/// Option that controls whether names of requests contain the full address.
 pub const URLS: &str = "urls";
-/// Value of [`URLS`] for whole addresses.
+/// Value of [`URLS`] for full addresses.
 pub const FULL: &str = "full";
 
 /// The specification of the instrument `requests`.
 pub const SPEC: &Spec = &Spec {
     name: "requests",
-    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and percentiles by route and host, and the slowest",
+    about: "requests that the program serves (ASP.NET Core) and makes (HttpClient, ADO.NET): counts, failures and \
+            percentiles by route and host, and the slowest ones",
     options: &[
         OptionSpec {
             name: URLS,
             value: Value::Extra { words: &[FULL] },
-            about: "names of outgoing requests, and of incoming ones without a template, have the whole path and the query, which may contain secrets",
+            about: "name outgoing requests, and incoming ones without a route template, by full path and query, which \
+                    may contain secrets",
         },
         OptionSpec {
             name: MAX,
@@ -30,11 +32,11 @@ pub const SPEC: &Spec = &Spec {
     conflicts: &[Conflict {
         option: None,
         with: With::Instrument("probes"),
-        why: "requests and probes both have methods compiled anew, each with code of its own",
+        why: "requests and probes both recompile methods, each with its own code",
         hint: "record one of them at a time",
     }],
     attach: Limit::Without(&[]),
-    notification_only: Limit::Never("requests changes methods, which the runtime lets the main profiler do alone"),
+    notification_only: Limit::Never("requests changes methods, and the runtime lets only the main profiler do so"),
     changes_methods: true,
     views: &["requests", "request", "load"],
     keeps_last: true,

@@ -2,8 +2,8 @@
 
 /// One instrument: its name, options, rules, limits and views.
 ///
-/// The launcher's and the agent's check, the canonical form, help, completions and hints are all
-/// derived from this.
+/// The checks of launcher and agent, the canonical form, help, completions and hints are all
+/// derived from it.
 #[derive(Debug)]
 pub struct Spec {
     /// The name of the instrument, as in `-i` and in recordings.
@@ -29,11 +29,10 @@ pub struct Spec {
     /// Whether the instrument's events have timestamps, so that only the most recent ones can be
     /// kept.
     pub keeps_last: bool,
-    /// Whether the instrument can be recorded in periods that follow one another (`--every`): its
-    /// most recent events can be kept, or its sums are known at each end of a period.
+    /// Whether the instrument can be recorded in consecutive periods (`--every`): it can keep its
+    /// latest events, or knows its totals at the end of each period.
     pub rotates: bool,
-    /// Whether the instrument records compiled code on stacks, into which other methods may be
-    /// inlined.
+    /// Whether the instrument records stacks with compiled code, which may contain inlined methods.
     pub has_code: bool,
 }
 
@@ -114,8 +113,7 @@ pub enum Value {
 
 /// The word for the end of the recording, among [moments](Value::Moments).
 pub const AT_END: &str = "end";
-/// The word that stands for no fixed [moments](Value::Moments): snapshots are taken only by
-/// command.
+/// The value for no fixed [moments](Value::Moments): snapshots are taken only by command.
 pub const BY_COMMAND: &str = "command";
 
 /// One of the [moments](Value::Moments) of an option.
@@ -163,8 +161,8 @@ pub enum Rule {
     Needs {
         /// The option that needs the other one.
         option: &'static str,
-        /// The value that needs the other option; `None` if any value does: the option then has no
-        /// effect without the other one.
+        /// The value that needs the other option; `None` if every value does, so that the option
+        /// has no effect without the other.
         value: Option<&'static str>,
         /// The option that the first one needs.
         other: &'static str,

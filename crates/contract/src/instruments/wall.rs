@@ -6,7 +6,7 @@ use super::spec::{Limit, OptionSpec, Spec, Value};
 /// The specification of the instrument `wall`.
 pub const SPEC: &Spec = &Spec {
     name: "wall",
-    about: "samples of all threads by the clock, with what they wait for",
+    about: "samples of all threads at regular times, with what they wait for",
     options: &[
         OptionSpec {
             name: RATE,

@@ -3,9 +3,8 @@
 /// Replaces the arguments.
 const LEFT_OUT: &str = "[arguments left out]";
 
-/// The program of a command line (for `dotnet` also the assembly), followed by a word that says
-/// that the arguments were left out. Arguments may be secrets, and recordings are shared with
-/// others.
+/// The program of a command line (for `dotnet` also the assembly), and a note that the arguments
+/// were left out: they may be secrets, and recordings are shared.
 #[must_use]
 pub fn without_arguments(words: &[String]) -> Vec<String> {
     let Some(program) = words.first() else { return Vec::new() };

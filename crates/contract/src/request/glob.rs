@@ -13,7 +13,7 @@ impl Glob {
         Self(text.trim().to_owned())
     }
 
-    /// Whether the glob matches the whole of `text`, case-sensitively.
+    /// Whether the glob matches all of `text`, case-sensitively.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         glob(&self.0, text)
@@ -25,7 +25,7 @@ impl Glob {
         globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
     }
 
-    /// The glob as it was written.
+    /// The text of the glob.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

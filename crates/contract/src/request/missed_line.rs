@@ -12,7 +12,7 @@ pub enum LineHint {
     Line(u32),
     /// A source file with a name similar to the given one.
     File(String),
-    /// An assembly whose lines are not known: why, and what to do about it.
+    /// An assembly without known lines: the reason, and what to do about it.
     Unknown(String),
 }
 
@@ -43,14 +43,14 @@ impl fmt::Display for LineHint {
 /// A requested line at which no loaded assembly has code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissedLine {
-    /// The requested line, as the user wrote it.
+    /// The requested line, as given by the user.
     pub line: String,
-    /// Hints, each once.
+    /// Hints, without duplicates.
     pub hints: Vec<LineHint>,
 }
 
 impl MissedLine {
-    /// Greatest number of hints of each kind in a message.
+    /// Maximum number of hints of each kind in a message.
     pub const MOST_HINTS: usize = 3;
 
     /// The line with its hints. Messages use the best kind of hint that is present.
@@ -70,7 +70,7 @@ impl MissedLine {
             Ok(SourceLine { file, .. }) => {
                 format!("no loaded assembly with symbols has a source file whose path ends with '{file}'")
             }
-            Err(_) => format!("'{}' is no line", self.line),
+            Err(_) => format!("'{}' is not a line", self.line),
         }
     }
 

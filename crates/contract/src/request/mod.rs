@@ -42,9 +42,8 @@ pub use trigger::Trigger;
 
 /// The environment variable that carries a request to the agent.
 pub const AGENT_VARIABLE: &str = "CLRSCOPE_AGENT";
-/// The class id by which the runtime loads the agent as a notification profiler, named in
-/// `CORECLR_NOTIFICATION_PROFILERS`. An agent loaded in this way leaves the main slot free for
-/// another profiler.
+/// The agent's class id as a notification profiler, for `CORECLR_NOTIFICATION_PROFILERS`. An agent
+/// loaded by it leaves the main slot free for another profiler.
 pub const NOTIFICATION_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A12}";
 /// The agent's class id, as set in `CORECLR_PROFILER`.
 pub const AGENT_CLSID: &str = "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}";

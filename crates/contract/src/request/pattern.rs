@@ -92,13 +92,13 @@ impl Pattern {
         })
     }
 
-    /// The pattern as it was written.
+    /// The text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern says in which assemblies its functions are.
+    /// Whether the pattern names assemblies.
     #[must_use]
     pub fn names_assembly(&self) -> bool {
         self.assembly != "*"
@@ -139,8 +139,8 @@ impl Pattern {
         self.matches_exactly(assembly, name, signature)
     }
 
-    /// Whether the function matches, or an enclosing type matches as a whole: excluding a type also
-    /// excludes its nested types. For `name` and `signature` see [`matches`](Self::matches).
+    /// Whether the function matches, or an enclosing type: excluding a type also excludes its
+    /// nested types. For `name` and `signature` see [`matches`](Self::matches).
     #[must_use]
     pub fn leaves_out(&self, assembly: &str, name: &str, signature: &str) -> bool {
         let around = || {

@@ -8,7 +8,7 @@ use super::error::RequestError;
 use super::glob::Glob;
 use crate::trust;
 
-/// Greatest size of a list in bytes. A longer one is a mistake, and every .NET program of the
+/// Maximum size of a list in bytes. A longer one is a mistake, and every .NET program of the
 /// machine would read it.
 const LONGEST_LIST: u64 = 1 << 20;
 

@@ -13,7 +13,7 @@ pub struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// The text, as it was recorded.
+    /// The recorded text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -41,15 +41,15 @@ pub struct Request {
     /// Length in milliseconds of the last part of the run whose events are kept; `None` to keep all
     /// events.
     pub last_ms: Option<u64>,
-    /// Length in milliseconds of the periods in which the launcher writes the recording, each as a
-    /// recording of its own; `None` for no periods.
+    /// Length in milliseconds of the periods that the launcher writes, each as a separate
+    /// recording; `None` for no periods.
     pub every_ms: Option<u64>,
-    /// Whether the recording is read while it grows, and is not kept afterwards. Such a recording
-    /// may have sums in addition to the last events.
+    /// Whether the recording is read while it grows, and not kept. Such a recording may have totals
+    /// in addition to the latest events.
     pub is_live: bool,
     /// Conditions in the program that make the agent write out the kept events.
     pub triggers: Vec<Trigger>,
-    /// Greatest size in bytes of the recording with all its processes; `None` for [`MAX_SIZE`].
+    /// Maximum size in bytes of the recording with all its processes; `None` for [`MAX_SIZE`].
     pub max_size: Option<u64>,
     /// Also records .NET programs that the program starts.
     pub children: bool,
@@ -164,9 +164,9 @@ impl Request {
         !self.probes.is_empty() || !self.probe_lines.is_empty()
     }
 
-    /// The time for which the agent keeps events, in milliseconds; `None` if it keeps all of them.
-    /// For recordings in periods, this time is longer than two periods: the launcher may still
-    /// write a period while the next one is under way, even if the launcher is late.
+    /// How long the agent keeps events, in milliseconds; `None` for ever. For recordings in
+    /// periods, longer than two periods, so that the launcher may be late in writing a period
+    /// during the next one.
     #[must_use]
     pub fn kept_ms(&self) -> Option<u64> {
         /// Delay of the launcher that a short period allows for.
@@ -351,21 +351,19 @@ pub fn parse_size(value: &str) -> Result<u64, RequestError> {
         .ok_or_else(|| RequestError(format!("'{value}' is not a size such as 64KiB, 512MiB or 1GiB")))
 }
 
-/// Greatest size of a recording in bytes, unless the request sets one.
+/// Maximum size of a recording in bytes, unless the request sets one.
 pub const MAX_SIZE: u64 = 10 << 30;
 /// Size that a recording needs before it holds any data.
 const LEAST_MAX_SIZE: u64 = 64 << 20;
 
-/// Reads the greatest size of a recording: a [size](parse_size) of at least 64 MiB.
+/// Reads the maximum size of a recording: a [size](parse_size) of at least 64 MiB.
 ///
 /// # Errors
 /// A sentence, when the text is not such a size.
 pub fn parse_max_size(value: &str) -> Result<u64, RequestError> {
     match parse_size(value)? {
         bytes @ LEAST_MAX_SIZE.. => Ok(bytes),
-        _ => {
-            Err(RequestError(format!("'{value}' is less than 64MiB, which a recording takes before anything is in it")))
-        }
+        _ => Err(RequestError(format!("'{value}' is less than 64MiB, which even an empty recording takes"))),
     }
 }
 

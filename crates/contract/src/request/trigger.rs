@@ -8,7 +8,7 @@ use super::error::RequestError;
 use super::glob::Glob;
 use super::time::parse_duration;
 
-/// A condition that the agent checks while the program runs.
+/// An occurrence that the agent watches for while the program runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trigger {
     /// A request that the program serves or makes took longer than this many milliseconds.
@@ -22,7 +22,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The instrument that observes the condition.
+    /// The instrument that observes the trigger.
     #[must_use]
     pub fn instrument(&self) -> &'static str {
         match self {
@@ -75,8 +75,8 @@ impl FromStr for Trigger {
         let counter = text.strip_prefix("counter:").and_then(counter_above);
         exception.or(counter).filter(Self::names_something).ok_or_else(|| {
             RequestError(format!(
-                "'{text}' is none of request>TIME, such as request>2s, exception:TYPE, such as \
-                 exception:IOException, and counter:NAME>NUMBER, such as counter:cpu-usage>90"
+                "'{text}' is not request>TIME, such as request>2s, exception:TYPE, such as exception:IOException, or \
+                 counter:NAME>NUMBER, such as counter:cpu-usage>90"
             ))
         })
     }

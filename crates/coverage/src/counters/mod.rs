@@ -50,12 +50,13 @@ impl CounterPlace {
 /// Counters that a method needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CounterPlan {
-    /// Places of the counters, by counter number. Counters in the innermost loops come first: they
-    /// are incremented in turn, and the processor stores faster to adjacent memory.
+    /// Positions of the counters, by counter number. Counters of the innermost loops come first:
+    /// they are incremented in turn, and the processor stores faster to adjacent memory.
     pub places: Vec<CounterPlace>,
-    /// Whether the method's evaluation stack holds values at a counter's place, by counter number.
+    /// Whether the method's evaluation stack holds values at the counter's position, by counter
+    /// number.
     pub has_values: Vec<bool>,
-    /// For each point of the plan, then for each branch: the numbers of the counters whose sum is
+    /// For each point of the plan, then for each branch: the numbers of the counters that add up to
     /// its hits.
     pub sums: Vec<Vec<u32>>,
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::flow::Flow;
 
-/// Greatest number of counters in a sum: readers add them up, and each one is stored.
+/// Maximum number of counters in a sum: readers add them up, and each one is stored.
 const MOST_TERMS: usize = 16;
 /// Number of rounds that try to express unwanted amounts by wanted ones.
 const ROUNDS: usize = 8;
@@ -140,7 +140,7 @@ impl Choice {
         }
     }
 
-    /// The terms of an equation's right side; `None` where one is unknown, or is `but`.
+    /// The terms of an equation's right side; `None` if one is unknown, or is `but`.
     fn sum(&self, equation: usize, but: Option<usize>) -> Option<Vec<usize>> {
         let mut sum = Vec::new();
         for part in &self.equations[equation].parts {

@@ -90,7 +90,7 @@ impl RuntimePack {
             |key: &str| pack[key].as_object().cloned().ok_or_else(|| problem(&format!("no {key} files of {name}")));
         let pack = Self { runtime: part("runtime")?, native: part("native")? };
         let odd = pack.files().find(|file| !is_plain_name(file)).map(str::to_owned);
-        odd.map_or(Ok(pack), |file| Err(problem(&format!("{file} is no file name"))))
+        odd.map_or(Ok(pack), |file| Err(problem(&format!("{file} is not a file name"))))
     }
 
     fn files(&self) -> impl Iterator<Item = &str> {
@@ -222,7 +222,7 @@ mod tests {
         let temp = tempfile::tempdir().expect("temp dir");
         let (runtime, host) = wheels(temp.path(), &list(r#", "../../evil": {}"#));
         let error = lay_out(&temp.path().join("root"), &runtime, &host, &VERSION).expect_err("refused");
-        assert!(error.to_string().contains("is no file name"), "{error}");
+        assert!(error.to_string().contains("is not a file name"), "{error}");
         assert!(!temp.path().join("root").exists());
     }
 

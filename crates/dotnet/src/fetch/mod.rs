@@ -117,7 +117,7 @@ impl Fetcher {
         // Clean up after success and failure alike. It does no harm if the removal fails.
         let _ = fs::remove_dir_all(&staging);
         result?;
-        self.present().ok_or_else(|| cannot("what was fetched is no runtime", WITHOUT_NETWORK))
+        self.present().ok_or_else(|| cannot("what was fetched is not a runtime", WITHOUT_NETWORK))
     }
 
     fn folder(&self) -> PathBuf {
@@ -221,7 +221,7 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
     }
     let metadata = fs::metadata(folder).map_err(|error| cannot_use(folder, &error))?;
     if !metadata.is_dir() {
-        return Err(cannot(format!("{} is no folder", folder.display()), WITHOUT_CACHE));
+        return Err(cannot(format!("{} is not a folder", folder.display()), WITHOUT_CACHE));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
         return Err(cannot(format!("others can write {}", folder.display()), WITHOUT_CACHE));

@@ -1,6 +1,6 @@
 //! `opencover`: the XML format of the tool OpenCover, which several services read.
 //!
-//! A sequence point stands for a line, as in the output of other .NET tools; branch points have the
+//! A sequence point represents a line, as in the output of other .NET tools; branch points have the
 //! offsets of the code.
 
 use std::collections::BTreeMap;

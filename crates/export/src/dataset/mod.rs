@@ -103,7 +103,7 @@ impl fmt::Display for DatasetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::NotADataset(path) => write!(f, "{} has files, and is no data set of clrscope", path.display()),
+            Self::NotADataset(path) => write!(f, "{} has files, but is not a data set of clrscope", path.display()),
             Self::Busy(path) => write!(f, "another clrscope writes to {}", path.display()),
             Self::Damaged(path, why) => write!(f, "{}: {why}", path.display()),
             Self::Recording(error) => error.fmt(f),

@@ -11,9 +11,9 @@ use clrscope_recording::varint::put;
 
 use super::thrift::{Structure, filled};
 
-/// Greatest number of rows in a row group.
+/// Maximum number of rows in a row group.
 const MOST_ROWS: usize = 20_000;
-/// Bytes of texts that end a row group: the greatest amount in memory at once.
+/// Bytes of texts that end a row group: the largest amount in memory at once.
 const MOST_TEXT: usize = 1 << 20;
 /// A file starts and ends with these bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";

@@ -89,7 +89,7 @@ pub(crate) fn read(bytes: &[u8], wanted: &[(&str, Kind)]) -> Result<Vec<Column>,
 }
 
 fn footer(bytes: &[u8]) -> Result<Fields<'_>, Malformed> {
-    let cut = Malformed("it is cut off, or no Parquet file");
+    let cut = Malformed("it is cut off, or not a Parquet file");
     let rest = bytes.strip_suffix(MAGIC).filter(|_| bytes.starts_with(MAGIC)).ok_or_else(|| cut.clone())?;
     let (rest, length) = rest.split_last_chunk::<4>().ok_or_else(|| cut.clone())?;
     let start = rest.len().checked_sub(u32::from_le_bytes(*length) as usize).ok_or(cut)?;

@@ -16,13 +16,13 @@ use crate::protobuf::Message;
 /// The largest part that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartLimits {
-    /// Greatest length in bytes of the encoded profile, before compression.
+    /// Maximum length in bytes of the encoded profile, before compression.
     pub bytes: usize,
-    /// Greatest number of samples.
+    /// Maximum number of samples.
     pub samples: usize,
-    /// Greatest number of locations of a stack. If a stack has more, the outermost ones are kept.
+    /// Maximum number of locations of a stack. If a stack has more, the outermost ones are kept.
     pub depth: usize,
-    /// Greatest length of a text in bytes. Longer texts are cut.
+    /// Maximum length of a text in bytes. Longer texts are cut.
     pub text: usize,
 }
 

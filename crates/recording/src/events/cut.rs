@@ -6,9 +6,9 @@ use super::kinds::Kind;
 use super::record::{Record, Records};
 use crate::varint::each_byte;
 
-/// The records of a chunk that lie in a period, encoded as a chunk of their own. The last
-/// [`Kind::REQUEST_ON_THREAD`] before the period is kept and moved to the period's beginning,
-/// because it states what the thread does from then on.
+/// The records of a chunk within a period, encoded as a new chunk. The last
+/// [`Kind::REQUEST_ON_THREAD`] before the period is moved to the period's start, because it says
+/// what the thread does from then on.
 #[must_use]
 pub fn records_within(bytes: &[u8], period: Range<u64>) -> Vec<u8> {
     let Range { start: since_ns, end: until_ns } = period;

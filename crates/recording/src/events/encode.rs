@@ -6,7 +6,7 @@ use super::short::ShortFields;
 use crate::varint::each_byte;
 
 /// Writes one record into the caller's memory; does not allocate. A field that does not fit is left
-/// out whole, and [`finish`](Self::finish) reports that.
+/// out completely, and [`finish`](Self::finish) reports that.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
@@ -18,7 +18,7 @@ pub struct Encoder<'a> {
 const LENGTH: usize = 2;
 
 impl<'a> Encoder<'a> {
-    /// Greatest number of bytes in a record.
+    /// Maximum number of bytes in a record.
     pub const MOST: usize = 1 << 14;
 
     /// Begins a record. `delta_ns` is the time since the record before it.

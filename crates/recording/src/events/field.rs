@@ -12,9 +12,9 @@ impl Tag {
     pub const RESULT: Self = Self(2);
     /// The operating system's thread id.
     pub const OS_THREAD: Self = Self(3);
-    /// A count: the kind of the record tells what is counted.
+    /// A count; the record's kind determines of what.
     pub const COUNT: Self = Self(4);
-    /// A number of bytes: the kind of the record tells which bytes.
+    /// A number of bytes; the record's kind determines of what.
     pub const BYTES: Self = Self(5);
     /// A GC handle.
     pub const HANDLE: Self = Self(6);
@@ -121,7 +121,7 @@ impl Tag {
     pub const MESSAGE: Self = Self(67);
     /// Provider of a counter: an event source or a meter.
     pub const SOURCE: Self = Self(68);
-    /// Unit of a counter, as the program writes it.
+    /// Unit of a counter, in the program's own notation.
     pub const UNIT: Self = Self(69);
     /// Labels of a counter: `name=value,name=value`.
     pub const LABELS: Self = Self(70);

@@ -226,7 +226,7 @@ impl Kind {
     /// the system's count, and how many records with the same number follow. `memory` records this
     /// kind and the next two.
     pub const MEMORY_LOOK: Self = Self(233);
-    /// Memory of one place, or of one file in it: resident, swapped and mapped bytes, and the
+    /// Memory of one kind, or of one of its files: resident, swapped and mapped bytes, and the
     /// number of mappings.
     pub const MEMORY_PLACE: Self = Self(234);
     /// Sizes of one generation after the last collection before a measurement.

@@ -21,8 +21,8 @@ pub struct Allocation {
     /// Number of objects that the recorded ones represent, in 1024ths: one each if every object is
     /// recorded, more if they are sampled.
     pub objects_weight: u64,
-    /// A sum over the sampled objects: the square of the number of objects that each represents; 0
-    /// if every object is recorded.
+    /// Sum of squares: for each sampled object, the square of the number of objects that it
+    /// represents; 0 if every object is recorded.
     pub squares: u64,
     /// Index into [`Process::types`](super::Process::types), 0 if unknown.
     pub object_type: u32,
@@ -117,7 +117,7 @@ by_number! {
         /// Allocated objects.
         #[default]
         Allocated = 0 "allocated",
-        /// A tracked object is gone: the record has its number, and when that was detected.
+        /// A tracked object is gone: its number, and the time of detection.
         Gone = 1 "gone",
         /// The number of collections that had ended at a time.
         Collections = 2 "collections",

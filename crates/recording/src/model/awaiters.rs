@@ -19,7 +19,7 @@ pub enum ChainEnd {
 }
 
 impl ChainEnd {
-    /// Greatest number of links that are followed.
+    /// Maximum number of links that are followed.
     pub const MOST_LINKS: usize = 200;
 
     /// All reasons, in the order of their numbers.
@@ -32,9 +32,8 @@ impl ChainEnd {
     }
 }
 
-/// The awaiters of the method in which a stack's work resumed after an `await`: its awaiter, that
-/// method's own awaiter, and so on. If the stack has several resumed methods, the innermost is
-/// meant.
+/// The awaiters of the innermost method of a stack that was resumed after an `await`: its awaiter,
+/// that method's awaiter, and so on.
 #[derive(Debug, Clone, Copy)]
 pub struct AwaiterChain<'a> {
     /// The async methods of the chain, each awaited by the next. The first one awaits the method on

@@ -62,8 +62,7 @@ pub struct CounterReading {
 }
 
 impl CounterReading {
-    /// The value, or `None` if nothing was measured: the runtime reports a number for that case
-    /// too.
+    /// The value, or `None` if nothing was measured; even then the runtime reports a number.
     #[must_use]
     pub fn measured(&self) -> Option<f64> {
         self.value.filter(|_| self.count != Some(0))

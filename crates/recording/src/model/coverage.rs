@@ -23,7 +23,8 @@ pub struct MethodHits {
     pub hits: Vec<u64>,
 }
 
-/// Counters of a method. The hits of each point and branch are a sum of some of these counters.
+/// How the hits of a method's points and branches follow from its counters: each is a sum of some
+/// counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterSums {
     /// In the stored form; see [`layout::coverage`](crate::layout::coverage).
@@ -31,8 +32,8 @@ pub struct CounterSums {
 }
 
 impl CounterSums {
-    /// Creates sums over `counters` counters: for each point, then for each branch, the numbers of
-    /// the counters to add up.
+    /// Creates sums of `counters` counters. `sums` has, for each point and then for each branch,
+    /// the numbers of the counters to add.
     pub fn new<S: AsRef<[u32]>>(counters: usize, sums: impl IntoIterator<Item = S>) -> Self {
         let mut words = vec![counters as u32];
         for sum in sums {
@@ -48,7 +49,7 @@ impl CounterSums {
         self.words.first().map_or(0, |counters| *counters as usize)
     }
 
-    /// Greatest size in bytes of the method's record, wherever it lies in a chunk, if a counter has
+    /// Maximum size in bytes of the method's record, at any position in a chunk, if a counter has
     /// `counter` bytes.
     #[must_use]
     pub fn record_bytes(&self, counter: usize) -> usize {

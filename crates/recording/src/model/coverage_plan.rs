@@ -13,7 +13,7 @@ record! {
         pub module: u32,
         /// Paths of the source files, as passed to the compiler.
         pub files: Vec<String>,
-        /// Methods as they are written in the source.
+        /// Methods of the source.
         pub sources: Vec<CoverageSource>,
         /// Compiled methods, sorted by token.
         pub methods: Vec<PlannedMethod>,
@@ -45,7 +45,7 @@ record! {
 }
 
 record! {
-    /// A compiled method. Its counters are those of the points, then those of the branches.
+    /// A compiled method. It has a counter for each point, then one for each branch.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct PlannedMethod {
         /// Metadata token.

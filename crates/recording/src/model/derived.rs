@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// A value of any type; empty until first requested.
 type Slot = Arc<OnceLock<Arc<dyn Any + Send + Sync>>>;
 
-/// Values that were derived from a process, by name and type. A copy of a process starts without
-/// any. A process must not change once anything has been derived from it: change a copy instead.
+/// Cached values computed from a process, by name and type. A copy of a process starts without any.
+/// After the first one is computed, the process must not change: change a copy instead.
 #[derive(Default)]
 pub struct Derived {
     values: Mutex<HashMap<(String, TypeId), Slot>>,
@@ -18,8 +18,8 @@ pub struct Derived {
 }
 
 impl Derived {
-    /// The value with this name; the first call computes it with `make`. Other callers wait
-    /// meanwhile; `make` may request other names.
+    /// The value with this name; the first call computes it with `make`, and other callers wait for
+    /// it. `make` may request other names.
     pub fn get<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let slot = {
             let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);

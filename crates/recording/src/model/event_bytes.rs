@@ -18,11 +18,11 @@ pub(crate) trait ByteSource: Send + Sync {
     fn read(&self) -> Result<Vec<u8>, Problem>;
 }
 
-/// The bytes of a chunk, read whenever they are asked for: opening a recording leaves them on disk,
-/// so a recording of any size can be walked chunk by chunk. Cheap to clone.
+/// The bytes of a chunk, read on request: opening a recording leaves them on disk, so a recording
+/// of any size can be walked chunk by chunk. Cheap to clone.
 ///
-/// Bytes that can no longer be read (the disk fails, or the file was truncated meanwhile) read as
-/// empty, and [`problem`](Self::problem) gives the reason;
+/// Bytes that can no longer be read (after a disk failure or a truncation) are empty, and
+/// [`problem`](Self::problem) gives the reason;
 /// [`Recording::late_problems`](super::Recording::late_problems) lists all such problems.
 #[derive(Clone)]
 pub struct EventBytes(Arc<SharedBytes>);

@@ -24,12 +24,12 @@ by_number! {
 by_number! {
     /// State of a snapshot.
     SnapshotState {
-        /// The snapshot was begun but not reported as complete: the program ended meanwhile.
+        /// The snapshot was begun but not completed: the program ended during it.
         #[default]
         Begun = 0 "begun",
-        /// The whole heap has been recorded.
+        /// All of the heap was recorded.
         Complete = 1 "complete",
-        /// The disk was full, or the recording had reached its greatest size.
+        /// The disk was full, or the recording had reached its maximum size.
         NoRoom = 2 "no-room",
         /// The runtime refused a request.
         Refused = 3 "refused",
@@ -120,15 +120,15 @@ record! {
         pub reason: SnapshotReason,
         /// Name given with the command; empty for none.
         pub name: String,
-        /// Whether a full collection ran first, so that only survivors are included; otherwise the
-        /// snapshot also has objects that nothing refers to any more.
+        /// Whether a full collection ran first, so that only survivors are included. If not, the
+        /// snapshot includes garbage.
         pub collected: bool,
         /// State of the snapshot.
         pub state: SnapshotState,
         /// Reason why the snapshot is incomplete, in words; empty if it is complete.
         pub why: String,
-        /// Time in nanoseconds for which the program was suspended; it includes both the collection
-        /// and the snapshot.
+        /// Time in nanoseconds that the program was suspended, for the collection and the snapshot
+        /// together.
         pub pause_ns: u64,
         /// The part of [`pause_ns`](Self::pause_ns) spent on reading and writing the heap.
         pub walk_ns: u64,
@@ -144,14 +144,14 @@ record! {
         pub first_chunk: u64,
         /// Sequence number of the snapshot's last chunk in the arena `heap`; 0 if there is none.
         pub last_chunk: u64,
-        /// Sequence number of the first chunk that was written after the program resumed: the
-        /// chunks before it have objects and roots, the later ones types, places and roots.
+        /// Sequence number of the first chunk written after the program resumed: earlier chunks
+        /// have objects and roots, later ones types, static fields and roots.
         pub tail_chunk: u64,
     }
 }
 
 impl HeapSnapshot {
-    /// Whether the whole heap is recorded.
+    /// Whether all of the heap is recorded.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == SnapshotState::Complete
@@ -159,14 +159,13 @@ impl HeapSnapshot {
 }
 
 record! {
-    /// A type of objects in one snapshot: the size of its objects, and the places in them that hold
-    /// references.
+    /// A type of objects in one snapshot: the size of its objects, and where they hold references.
     ///
-    /// A place is a slot: first the fixed slots in ascending order of their offsets, then, in
+    /// References are in slots: first the fixed slots in ascending order of their offsets, then, in
     /// arrays, the slots of each element.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct HeapType {
-        /// Number from 1 by which the objects of this snapshot refer to the type.
+        /// Number of the type in this snapshot, from 1, which its objects hold.
         pub number: u32,
         /// Index into [`Process::types`](super::Process::types), 0 if unknown.
         pub object_type: u32,

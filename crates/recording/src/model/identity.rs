@@ -16,8 +16,7 @@ record! {
         pub host: String,
         /// Identifier of the container; empty if there is none or it is unknown.
         pub container: String,
-        /// Labels with unique keys: first those of the request, then those of the process's
-        /// environment.
+        /// Labels with unique keys: first from the request, then from the process's environment.
         pub labels: Vec<Label>,
     }
 }

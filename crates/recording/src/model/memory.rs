@@ -40,7 +40,7 @@ const NAMES: &[(MemoryPlace, &str, &str)] = &[
 ];
 
 impl MemoryPlace {
-    /// All places, in the order in which reports show them.
+    /// All kinds of memory, in the order of reports.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|(place, ..)| *place)
     }
@@ -51,7 +51,7 @@ impl MemoryPlace {
         NAMES.iter().position(|(place, ..)| *place == self).map_or(0, |at| at as u64 + 1)
     }
 
-    /// The place with this number.
+    /// The kind with this number.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         let at = usize::try_from(number.checked_sub(1)?).ok()?;

@@ -144,7 +144,7 @@ impl BoundaryKind {
     }
 }
 
-/// A section that reports show as a part: from a boundary to the one that ends it.
+/// A section that reports show as a part, between two boundaries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartSpan {
@@ -198,8 +198,7 @@ impl Part {
         parts
     }
 
-    /// Indices of those `parts` of a process that lie in a section with one of these names, in
-    /// ascending order.
+    /// Indices of the `parts` within sections with one of these names, in ascending order.
     #[must_use]
     pub fn named<S: AsRef<str>>(parts: &[Self], names: &[S]) -> Vec<usize> {
         let is_meant = |name: &str| names.iter().any(|wanted| wanted.as_ref() == name);
@@ -215,8 +214,8 @@ impl Part {
         found
     }
 
-    /// The sections that reports show as the parts of a process: all named sections, each as a
-    /// whole, and the parts without a name. Sorted by their starts.
+    /// The sections that reports show as a process's parts: the named sections, undivided, and the
+    /// parts without a name, sorted by start.
     #[must_use]
     pub fn spans(parts: &[Self]) -> Vec<PartSpan> {
         let mut spans: Vec<PartSpan> = Vec::new();
@@ -244,10 +243,10 @@ impl Part {
     }
 }
 
-/// Greatest length of a part's name in bytes.
+/// Maximum length of a part's name in bytes.
 pub(crate) const LONGEST_NAME: usize = 256;
 
-/// The name, truncated to the greatest length: parts repeat it.
+/// The name, truncated to the maximum length: parts repeat it.
 fn cut(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }

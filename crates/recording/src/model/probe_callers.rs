@@ -22,7 +22,7 @@ pub struct ProbeCaller {
     pub ended: u64,
     /// Ticks of all calls that ended.
     pub ticks: u64,
-    /// Number of the path; the writer finds the record by it.
+    /// Number of the path, the writer's key to the record.
     pub path: u64,
 }
 

@@ -33,7 +33,7 @@ record! {
         pub exit: Option<Exit>,
         /// Whether the program ended while the agent was recording, and the agent recorded the end.
         pub complete: bool,
-        /// The clock of the time stamps in events, if any were taken.
+        /// The clock of the time stamps in events; unset if there are none.
         pub ticks: TickClock,
         /// Number of processors available to the process when it was first recorded; 0 if unknown.
         pub processors: u32,
@@ -46,14 +46,14 @@ record! {
         pub entry_assembly: EntryAssembly,
         /// Settings and measured constants of the `calls` instrument, if it ran.
         pub calls: Option<CallsInfo>,
-        /// Indexed by [`Node::function`](super::Node); entry 0 stands for "no function".
+        /// Indexed by [`Node::function`](super::Node); entry 0 represents "no function".
         pub functions: Vec<Function>,
-        /// Indexed by [`Function::module`]; entry 0 stands for "no module".
+        /// Indexed by [`Function::module`]; entry 0 represents "no module".
         pub modules: Vec<Module>,
-        /// Types of objects, indexed by the numbers that memory instruments use; entry 0 stands for
+        /// Types of objects, indexed by the numbers that memory instruments use; entry 0 represents
         /// an unknown type.
         pub types: Vec<ObjectType>,
-        /// Threads, in the order in which the agent first saw them.
+        /// Threads, in the order of their first appearance.
         pub threads: Vec<Thread>,
         /// Losses, sorted by reason.
         pub losses: Vec<Loss>,
@@ -81,11 +81,11 @@ record! {
         pub own_memory: Vec<OwnMemory>,
         /// Snapshots of the heap, sorted by number.
         pub snapshots: Vec<HeapSnapshot>,
-        /// Names of places in native code, sorted by module and offset.
+        /// Names of native code, sorted by module and offset.
         pub native_symbols: Vec<NativeSymbol>,
         /// Plans of the assemblies whose coverage was recorded, if their files existed.
         pub coverage_plans: Vec<CoveragePlan>,
-        /// The call stacks, to which records of instruments refer by number.
+        /// The call stacks; records of instruments refer to them by number.
         pub stacks: Arc<Stacks>,
         /// Event chunks of all other instruments, not decoded, sorted by instrument name.
         pub events: Vec<EventArena>,
@@ -126,14 +126,14 @@ impl TickClock {
 
 impl Process {
     /// The [types](Self::types) as functions, at the same indices, for paths that end in the type
-    /// of an allocated object. The function of an index behind all [`functions`](Self::functions)
-    /// is one of these: see [`function_at`](Self::function_at).
+    /// of an allocated object. Their function indices follow those of all
+    /// [`functions`](Self::functions): see [`function_at`](Self::function_at).
     #[must_use]
     pub fn type_functions(&self) -> &[Function] {
         self.derived.borrowed(|| -> Vec<Function> { self.types.iter().map(Function::of_type).collect() })
     }
 
-    /// Index of the function that stands for the type with this number.
+    /// Function index of the type with this number.
     #[must_use]
     pub fn index_of_type(&self, number: u32) -> u32 {
         // Index 0 stands for no function, even where there are none.
@@ -141,8 +141,8 @@ impl Process {
         behind.saturating_add(if (number as usize) < self.types.len() { number } else { 0 })
     }
 
-    /// The function with this index, or the type that an index behind them stands for; `None` for
-    /// index 0 and for indices of neither.
+    /// The function with this index, or the type, for indices after all functions; `None` for index
+    /// 0 and invalid indices.
     #[must_use]
     pub fn function_at(&self, index: u32) -> Option<&Function> {
         let behind = self.functions.len().max(1);
@@ -237,7 +237,7 @@ pub struct EventArena {
 }
 
 impl EventArena {
-    /// The chunks of each thread, in the order in which they were filled.
+    /// The chunks of each thread, in the order of writing.
     #[must_use]
     pub fn by_thread(&self) -> BTreeMap<u32, Vec<&EventChunk>> {
         let mut by_thread: BTreeMap<u32, Vec<&EventChunk>> = BTreeMap::new();
@@ -259,7 +259,7 @@ pub struct EventChunk {
     pub bytes: EventBytes,
 }
 
-/// Clock by which `calls` measured time.
+/// Clock of the times of `calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// A helper thread charges time to each thread's current position.
@@ -289,20 +289,20 @@ record! {
         pub cpu_measured: bool,
         /// Nanoseconds between two samples of the helper thread.
         pub interval_ns: u64,
-        /// Cost of one call in hooks, used for calls without a cost of their own in
+        /// Cost of one call in hooks, used for calls without an entry in
         /// [`pair_costs`](Self::pair_costs).
         pub hook_cost: HookCost,
         /// Costs measured in the program, sorted by caller.
         pub pair_costs: Vec<PairCost>,
-        /// Mean time that one sample stands for; zeros if unknown.
+        /// Mean time that one sample represents; zeros if unknown.
         pub sample_steps: SampleSteps,
     }
 }
 
 record! {
-    /// Mean time that one sample charged to a position, where each sample is weighted by the time
-    /// that it charged. A sampled time may easily be wrong by this much. On a busy machine samples
-    /// come late, and then a step is longer than the interval.
+    /// Mean time that one sample charged to a position, weighted by that time. A sampled time may
+    /// easily be wrong by this much. On a busy machine samples come late, so a step can exceed the
+    /// interval.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct SampleSteps {
         /// Wall time in nanoseconds, of running threads.
@@ -325,7 +325,7 @@ record! {
         pub leave_ns: f64,
         /// Minimum cost of an enter and its leave together.
         pub pair_low_ns: f64,
-        /// The whole pair costs at most this.
+        /// Maximum cost of an enter and its leave together.
         pub pair_high_ns: f64,
     }
 }
@@ -391,7 +391,7 @@ pub const GC_NAME: &str = "[GC]";
 /// [`FunctionKind::Runtime`].
 pub const TRUNCATED_NAME: &str = "(truncated)";
 
-/// The part of its source method from which a method was compiled. The method is named after the
+/// The part of a source method that a method was compiled from. The method is named after the
 /// source method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
@@ -459,7 +459,7 @@ record! {
         pub token: u32,
         /// Kind of function.
         pub kind: FunctionKind,
-        /// Part of the source method from which the function was compiled.
+        /// Part of the source method that the function was compiled from.
         pub source: SourceKind,
         /// Further properties.
         pub flags: FunctionFlags,
@@ -467,7 +467,7 @@ record! {
 }
 
 impl Function {
-    /// The function that stands for a type of objects.
+    /// The function that represents a type of objects.
     fn of_type(of: &ObjectType) -> Self {
         let name = if of.name.is_empty() { "(unknown type)" } else { &of.name };
         let [name, signature, raw_name] = [name; 3].map(str::to_owned);
@@ -481,7 +481,7 @@ record! {
     pub struct Module {
         /// The assembly's simple name, or the library's file name for unmanaged code.
         pub name: String,
-        /// File from which the module was loaded; empty if there is none.
+        /// File that the module was loaded from; empty if there is none.
         pub path: String,
         /// Assembly version, for instance `8.0.0.0`.
         pub version: String,

@@ -17,8 +17,8 @@ record! {
         pub first_ns: u64,
         /// Time of the last occurrence, in nanoseconds since the start of the run.
         pub last_ns: u64,
-        /// Details beyond the reason, one sentence each: the place and text of a caught panic, for
-        /// instance, or which callbacks were unexpected.
+        /// Details beyond the reason, one sentence each, such as the location and text of a caught
+        /// panic, or the unexpected callbacks.
         pub details: Vec<String>,
     }
 }
@@ -42,7 +42,7 @@ pub enum LossReason {
     TreeFull = 1,
     /// There was no memory for a new path because the disk could not guarantee space.
     DiskFull = 2,
-    /// A new path had to wait for memory longer than a hook may wait.
+    /// A new path waited longer for memory than a hook may wait.
     ArenaBehind = 3,
     /// The thread table had no room for a thread.
     ThreadTableFull = 4,
@@ -81,13 +81,13 @@ pub enum LossReason {
     /// There was no memory in the stack table for a call stack; the events with that stack have
     /// none.
     StackTableFull = 20,
-    /// The recording reached its greatest size and was stopped.
+    /// The recording reached its maximum size and was stopped.
     SizeLimit = 21,
     /// The recording could not grow because it leaves the last free space of the disk to other
     /// programs.
     DiskReserve = 22,
-    /// A thread had to wait for an entry in the thread table longer than a hook may wait; its next
-    /// call tried again.
+    /// A thread waited longer for an entry in the thread table than a hook may wait; its next call
+    /// tried again.
     ThreadTableBehind = 23,
     /// There was no room for a sample: the ring for the samples of a thread, or of all threads, was
     /// full.
@@ -210,8 +210,8 @@ impl LossReason {
         match self {
             Self::PanicCaught => "a panic in the agent was caught; that callback recorded nothing",
             Self::TreeFull => "new call paths past the memory limit were folded into (truncated)",
-            Self::DiskFull => "new call paths found no disk space and were folded into (truncated)",
-            Self::ArenaBehind => "new call paths found no memory in time and were folded into (truncated)",
+            Self::DiskFull => "there was no disk space for new call paths; they were folded into (truncated)",
+            Self::ArenaBehind => "there was no memory in time for new call paths; they were folded into (truncated)",
             Self::ThreadTableFull => "threads beyond the thread table were not recorded",
             Self::StackFull => "calls deeper than the shadow stack were not recorded",
             Self::NameUnknown => "the runtime did not supply some names",
@@ -219,7 +219,7 @@ impl LossReason {
             Self::TimesFull => "the time table could not grow; later time went to the thread",
             Self::UnmatchedLeave => "leaves without a matching enter were ignored",
             Self::Unreadable => "part of the recording could not be read",
-            Self::Stopped => "recording was stopped while the process ran on",
+            Self::Stopped => "recording was stopped while the process kept running",
             Self::AbruptEnd => "the process ended without an orderly shutdown; everything up to then is here",
             Self::LateWrites => "disk space could not be reserved; data was written late",
             Self::SamplerLate => "samples were taken late; that time is attributed coarsely",
@@ -228,21 +228,27 @@ impl LossReason {
             Self::OddCallback => "unexpected callback sequences were ignored",
             Self::ProcessRefused => "a process was not recorded; a remark says why",
             Self::ValuesUnread => "values of calls were left out, as they were not found where expected",
-            Self::StackTableFull => "call stacks found no memory; their events are recorded without a stack",
-            Self::SizeLimit => "the recording reached its greatest size (--max-size) and stopped; the program went on",
+            Self::StackTableFull => {
+                "there was no memory for some call stacks; their events are recorded without a stack"
+            }
+            Self::SizeLimit => {
+                "the recording reached its maximum size (--max-size) and stopped; the program kept running"
+            }
             Self::DiskReserve => "the disk is nearly full (5 % or 2 GiB are left free): the recording could not grow",
             Self::ThreadTableBehind => {
-                "new threads found no place in the thread table in time; their first calls were not recorded"
+                "the thread table had no room in time for new threads; their first calls were not recorded"
             }
             Self::SampleRingFull => "samples came faster than they could be stored; those are missing",
             Self::PerfLost => "the kernel dropped samples; those are missing",
             Self::StackUnread => "the stacks of some samples could not be read; those count for their threads only",
             Self::ThreadUnsampled => "some threads could not be sampled; what they did is missing",
-            Self::PartLost => "parts found no room for what they gained; --part shows no calls of them",
+            Self::PartLost => "there was no room for the calls of some parts; --part does not show them",
             Self::NotCovered => "some methods could not be given counters; nothing is known of their lines",
             Self::NotProbed => "some methods could not be given probes; nothing is known of their calls",
-            Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is whom they hold",
-            Self::CallerUnknown => "callers of probed methods found no room; their calls are those of (unknown caller)",
+            Self::HeapUnread => "snapshots of the heap have gaps: objects there are missing, and so is what they hold",
+            Self::CallerUnknown => {
+                "there was no room for some callers of probed methods; their calls count for (unknown caller)"
+            }
             Self::AwaitsNotFollowed => "some async methods could not be changed; nothing is known of their awaits",
             Self::RequestsNotFollowed => {
                 "a library of the framework could not be changed; nothing is known of its requests"
@@ -270,7 +276,7 @@ record! {
     pub struct Problem {
         /// Place of the damage: a file or section name.
         pub place: String,
-        /// A sentence: what was wrong, and how the reader handled it.
+        /// What was wrong, and how the reader handled it, as a sentence.
         pub what: String,
     }
 }

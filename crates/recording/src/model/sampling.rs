@@ -22,7 +22,7 @@ pub struct Sample {
     pub state: ThreadState,
     /// Activity of the runtime on this thread.
     pub activity: Activity,
-    /// Whether the stack is whole, from the innermost frame to the start of the thread.
+    /// Whether the stack is complete, from the innermost frame to the start of the thread.
     pub complete: bool,
     /// At least one frame of the stack is a guess: it does not follow from known facts about the
     /// frame that it called.
@@ -86,7 +86,7 @@ impl Sample {
         }
     }
 
-    /// Whether the stack is whole and has no guessed frame.
+    /// Whether the stack is complete and has no guessed frame.
     #[inline]
     #[must_use]
     pub fn is_certain(&self) -> bool {
@@ -151,8 +151,8 @@ by_number! {
 }
 
 by_number! {
-    /// What is known about methods inlined at the places where the stack's frames are. If frames
-    /// differ, the least certain value holds for the stack.
+    /// What is known about methods inlined at the positions of the stack's frames. If frames
+    /// differ, the least certain value applies to the stack.
     Inlining {
         /// Not recorded: the stack has no method outside the framework, or an earlier version took
         /// the sample.
@@ -197,8 +197,8 @@ by_number! {
 }
 
 impl Tier {
-    /// Whether the IL offset of a frame in this tier is exact, as far as is known: it is exact in
-    /// code without optimisation.
+    /// Whether the IL offset of a frame in this tier is known to be exact, as it is in code without
+    /// optimisation.
     #[must_use]
     pub const fn has_exact_offset(self) -> bool {
         matches!(self, Self::Tier0 | Self::InstrumentedTier0 | Self::Awaiting)

@@ -8,8 +8,8 @@ pub struct ShownWork {
     /// Ids of those selected requests that the program served: only for them can threads have
     /// worked.
     pub requests: BTreeSet<u64>,
-    /// Whether the recording tells for which request the process's threads work. If not, none of
-    /// their work can be shown.
+    /// Whether the recording says for which request each thread of the process works. If not, none
+    /// of their work can be shown.
     pub is_known: bool,
     /// By the number of the thread: the selected periods, each from and to a nanosecond since the
     /// start of the run, in order and disjoint.

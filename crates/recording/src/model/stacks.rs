@@ -70,7 +70,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Greatest number of frames in a stack.
+    /// Maximum number of frames in a stack.
     pub const DEEPEST: usize = stack::DEEPEST;
 
     /// Number of nodes.
@@ -267,9 +267,9 @@ impl Stacks {
         self.nodes = nodes;
     }
 
-    /// Adds frames, each called by the stack with the number before it; 0 stands for no caller.
-    /// Returns the number of the first; the others follow. `None` where there are no numbers left:
-    /// then nothing is added.
+    /// Adds frames, each with the number of the stack that calls it; 0 for no caller. Returns the
+    /// number of the first; the others follow. `None` if numbers run out, in which case nothing is
+    /// added.
     pub fn add_called(&mut self, frames: impl ExactSizeIterator<Item = (u32, StackFrame)>) -> Option<u32> {
         let first = self.parts.last().map_or(Ok(1), |last| u32::try_from(last.end())).ok()?;
         self.extend(first, frames.map(|(caller, frame)| StackNode::new(caller, frame))).ok()?;

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Problem;
 
-/// The number of the root node, which stands for the thread itself.
+/// The number of the root node, which represents the thread itself.
 pub const ROOT: u32 = 0;
 
 /// Source of a thread's tree; the tree can be decoded repeatedly and one thread at a time, so that
@@ -46,7 +46,7 @@ impl TreeSource {
         Self::lazy(move || CallTree::clone(&tree))
     }
 
-    /// The tree. Each call decodes it again: call this once and drop the tree after use.
+    /// Decodes the tree. Each call decodes it again, so call this once and drop the tree after use.
     #[must_use]
     pub fn load(&self) -> CallTree {
         let (tree, problem) = (self.0.decode)();
@@ -201,7 +201,7 @@ impl CallTree {
         &self.tail
     }
 
-    /// The tree in depth-first preorder, in which a subtree is a range of numbers; siblings keep
+    /// The tree in depth-first preorder, so that a subtree is a range of numbers; siblings keep
     /// their order.
     #[must_use]
     pub fn in_preorder(&self) -> Cow<'_, Self> {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::writer::bounds::{Bound, leaves_reserve};
 
-/// Greatest number of names tried for the temporary file.
+/// Maximum number of names tried for the temporary file.
 const TRIES: u32 = 100;
 
-/// Greatest length of a file name in bytes.
+/// Maximum length of a file name in bytes.
 const LONGEST_NAME: usize = 255;
 /// Bytes reserved in a draft's name for the text before and after the file's name.
 const AROUND_NAME: usize = 32;

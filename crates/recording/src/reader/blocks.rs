@@ -80,7 +80,7 @@ impl EdgeTimes {
     }
 }
 
-/// Start of a thread's tree, and the greatest number of blocks that it may have.
+/// Start of a thread's tree, and the maximum number of blocks that it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeRoot {
     pub(crate) offset: u32,

@@ -151,7 +151,7 @@ fn keep_last_word(samplers: &mut Vec<Sampler>, said: Sampler) {
     }
 }
 
-/// Keeps the greatest of several records about an instrument's memory.
+/// Keeps the largest of several records about an instrument's memory.
 fn keep_most(memory: &mut Vec<OwnMemory>, said: OwnMemory) {
     match memory.iter_mut().find(|known| known.instrument == said.instrument) {
         Some(known) => known.bytes = known.bytes.max(said.bytes),

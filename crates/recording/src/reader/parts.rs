@@ -82,13 +82,13 @@ pub(crate) struct PartGains {
 #[derive(Debug, Default)]
 struct Gains {
     calls: Vec<(u32, i64)>,
-    /// Holds ticks in the place of wall nanoseconds where hooks read the clock.
+    /// Holds ticks instead of wall nanoseconds where hooks read the clock.
     times: Vec<(u32, NodeValues)>,
 }
 
 impl PartGains {
-    /// The gains from one boundary, or from the beginning, to another one; `None` where damage has
-    /// put the boundaries in another order.
+    /// The gains from one boundary, or from the beginning, to another one; `None` if damage has put
+    /// the boundaries in another order.
     fn between(before: Option<&Boundary>, end: &Boundary, carried: &[u32], log: &Arc<GainsLog>) -> Option<Self> {
         let (number, carries) = before.map_or((0, 0), |before| (before.record.number, before.carries));
         let numbers = number.saturating_add(1)..=end.record.number;

@@ -25,10 +25,9 @@ pub struct Period<'a> {
 }
 
 impl<'a> Period<'a> {
-    /// The period that ends at `end`: the time after which the launcher takes no answer of a
-    /// process about it any more. `earlier` are the periods before, in order. If a process was
-    /// killed, only the launcher knows that it has ended: `has_ended` says so of the folder that
-    /// the process recorded into.
+    /// The period with the end `end`, after which the launcher accepts no answers of processes
+    /// about it. `earlier`: the periods before, in order. `has_ended`: whether the process that
+    /// recorded into a folder has ended; only the launcher knows this of killed processes.
     #[must_use]
     pub fn new(end: EndOfPeriod, earlier: &'a [EndOfPeriod], has_ended: &'a dyn Fn(&Path) -> bool) -> Self {
         Self { end, earlier, has_ended, over: RefCell::default() }

@@ -15,7 +15,7 @@ pub(super) struct KeptTime {
     start_ns: u64,
     /// Monotonic nanoseconds of the beginning of the period.
     since_ns: u64,
-    /// Monotonic nanoseconds of the end of the period: of the first moment that is not in it.
+    /// End of the period in monotonic nanoseconds, exclusive.
     until_ns: u64,
     name: PeriodName,
 }

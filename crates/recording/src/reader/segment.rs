@@ -133,7 +133,7 @@ pub(super) fn open_segment(path: &Path) -> io::Result<(File, u64)> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     Ok((file, metadata.len()))
 }

@@ -21,7 +21,7 @@ pub struct EndOfPeriod {
     pub mono_ns: u64,
 }
 
-/// How far a recording in periods has come.
+/// Which periods of a recording have been written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenPeriods {
     /// The periods that the launcher has written, in order.
@@ -49,7 +49,8 @@ impl WrittenPeriods {
     }
 }
 
-/// Reads how far the recording in `folder` has come. Data that can't be read is treated as missing.
+/// Reads which periods of the recording in `folder` have been written. Treats unreadable data as
+/// missing.
 #[must_use]
 pub fn written_periods(folder: &Path) -> WrittenPeriods {
     let records = |folder: &Path, name: &str| SegmentBytes::open(folder, name, kind::LOG, "", &mut Vec::new());

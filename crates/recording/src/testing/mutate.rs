@@ -55,7 +55,7 @@ pub fn rewrite(packed: &[u8], change: &mut dyn FnMut(&mut Claims, &mut Vec<u8>))
 }
 
 /// Changes the content and the head fields of some sections of a packed recording, and makes all
-/// checksums right again. Such a file never arises by accident, only if it is made on purpose.
+/// checksums right again. Such a file is never the result of an accident.
 #[must_use]
 pub fn lie(packed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let busy = 1 + numbers.below(4);

@@ -9,7 +9,7 @@ use crate::model::{
     SamplingEngine, StackFrame, StacksBuilder, Thread, ThreadRole, Tier,
 };
 
-/// Nanoseconds that a sample stands for, unless a test sets another value.
+/// Nanoseconds per sample, unless a test sets another value.
 pub const STEP_NS: u64 = 1_000_000;
 
 /// A process, and the samples that a test adds to it.

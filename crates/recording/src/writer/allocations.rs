@@ -20,7 +20,7 @@ impl AllocationCell {
         self.0.add_alone(allocation::SIZE, bytes);
     }
 
-    /// Adds a sampled object of `bytes` bytes, which stands for `weight` allocated bytes. `weight`
+    /// Adds a sampled object of `bytes` bytes, which represents `weight` allocated bytes. `weight`
     /// is at least `bytes`.
     #[inline]
     pub fn add_sampled(self, bytes: u64, weight: u64) {
@@ -32,7 +32,7 @@ impl AllocationCell {
         self.0.add_alone(allocation::SQUARES, (stands_for * stands_for) as u64);
     }
 
-    /// Fills in the number of the stack. Any thread may call this.
+    /// Sets the number of the stack. Any thread may call this.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(allocation::STACK).store(stack, Ordering::Relaxed);
     }

@@ -55,7 +55,7 @@ impl Bound {
         match self {
             Self::Size => {
                 let mib = size().map_or(0, |limit| limit.most >> 20);
-                io::Error::other(format!("it has its greatest size, {mib} MiB (--max-size)"))
+                io::Error::other(format!("it has its maximum size, {mib} MiB (--max-size)"))
             }
             // The system's error text comes first, because a program treats this error like a full
             // disk.

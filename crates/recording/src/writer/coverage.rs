@@ -7,8 +7,8 @@ use super::fields::Fields;
 use crate::layout::coverage;
 use crate::model::{CounterSums, MethodHits};
 
-/// The counters of one method in a chunk. The memory stays mapped for ever, so that compiled code
-/// may hold addresses of it.
+/// The counters of one method in a chunk. The memory is never unmapped, so compiled code may hold
+/// addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodCounters {
     /// Head of the method's record.

@@ -57,8 +57,8 @@ impl EventStore {
         Self::create_with(path, limit, keep, AHEAD_LEAST, Area::Any)
     }
 
-    /// Like [`create`](Self::create), but backs less space ahead of need: for events that come
-    /// slowly and whose writer can wait.
+    /// Like [`create`](Self::create), but reserves less space in advance: for slow events, whose
+    /// writer can wait.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -86,8 +86,8 @@ impl EventStore {
         Ok(Self { space, keep, ahead, sequence: AtomicU64::new(1), finished })
     }
 
-    /// Keeps a backed reserve of up to `bytes` bytes, from which only
-    /// [`take_reserved`](Self::take_reserved) allocates.
+    /// Keeps a reserve of up to `bytes` bytes, which only [`take_reserved`](Self::take_reserved)
+    /// allocates from.
     #[must_use]
     pub fn with_reserve(self, bytes: usize) -> Self {
         Self { space: self.space.with_reserve(bytes), ..self }
@@ -244,7 +244,7 @@ impl EventStore {
 pub struct ChunkCell(AtomicPtr<u8>);
 
 impl ChunkCell {
-    /// The chunk, if there is one.
+    /// The current chunk, if any.
     #[must_use]
     #[inline]
     pub fn get(&self) -> Option<Chunk> {
@@ -314,7 +314,7 @@ impl Chunk {
         self.address().wrapping_add(chunk::HEAD)
     }
 
-    /// Number of bytes of events for which the chunk has room, used and unused ones together.
+    /// Capacity of the chunk in bytes of events, whether used or not.
     #[inline]
     #[must_use]
     pub fn room(self) -> usize {

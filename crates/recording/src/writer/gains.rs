@@ -85,7 +85,7 @@ impl GainLog {
         }
     }
 
-    /// Writes out the content that lies in private memory.
+    /// Writes out the content held in private memory.
     pub fn write_out(&self) {
         // Tried again at the next round.
         let _ = self.log.as_ref().map(|log| log.segment().write_out());

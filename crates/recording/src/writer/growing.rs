@@ -32,8 +32,8 @@ impl Growing {
         Self { segment, limit, reserve: 0, used, used_at_last_look, disk_refused: AtomicBool::new(false) }
     }
 
-    /// Keeps a backed reserve of up to `bytes` bytes, from which only
-    /// [`take_reserved`](Self::take_reserved) allocates.
+    /// Keeps a reserve of up to `bytes` bytes, which only [`take_reserved`](Self::take_reserved)
+    /// allocates from.
     pub(super) fn with_reserve(self, bytes: usize) -> Self {
         Self { reserve: bytes, ..self }
     }

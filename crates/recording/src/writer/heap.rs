@@ -26,8 +26,8 @@ pub struct ObjectHead {
     pub bytes: u64,
     /// Number of elements, for types that have elements.
     pub length: Option<u64>,
-    /// Number that stands for the object's content, for types whose contents are recorded; equal
-    /// contents have equal numbers.
+    /// Number of the object's content, for types whose contents are recorded; equal contents have
+    /// equal numbers.
     pub content: Option<u64>,
 }
 
@@ -290,7 +290,7 @@ fn push_record(content: &mut Vec<u8>, record: &[u8]) {
     content.extend_from_slice(record);
 }
 
-/// A root in the form in which it is written.
+/// A root, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapRootRecord {
     /// Kind of root that holds the object.

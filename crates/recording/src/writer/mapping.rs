@@ -25,7 +25,7 @@ const LARGE_PAGE: usize = 2 << 20;
 const LARGE_FROM: usize = 64 << 20;
 
 /// `errno` of the first error that kept any segment of this process from growing; a negative value
-/// stands for a [`Bound`].
+/// represents a [`Bound`].
 static FIRST_REFUSAL: AtomicI32 = AtomicI32::new(0);
 const OF_SIZE: i32 = -1;
 const OF_RESERVE: i32 = -2;
@@ -107,7 +107,7 @@ pub struct Segment {
     path: PathBuf,
     start: *mut u8,
     reserved: usize,
-    /// Unit in bytes of the segment's size in the file, where there is room.
+    /// Unit in bytes of the segment's size in the file, if there is room.
     page: usize,
     committed: AtomicU64,
     /// Where the file system could not promise space: content from this offset on is private
@@ -325,8 +325,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes out the content that lies in private memory; does nothing if the file system promised
-    /// the space. Blocks.
+    /// Writes out the content held in private memory; does nothing if the file system promised the
+    /// space. Blocks.
     ///
     /// # Errors
     /// Errors of `open` and `pwrite`; the next call tries everything again.

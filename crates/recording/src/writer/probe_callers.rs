@@ -68,7 +68,7 @@ impl CallerCell {
         self.0.u32(layout::GAPS).store(gaps, Ordering::Relaxed);
     }
 
-    /// Fills in the number of the stack. Any thread may call this.
+    /// Sets the number of the stack. Any thread may call this.
     pub fn set_stack(self, stack: u32) {
         self.0.u32(layout::STACK).store(stack, Ordering::Relaxed);
     }

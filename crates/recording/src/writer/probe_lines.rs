@@ -10,8 +10,8 @@ use super::fields::Fields;
 use crate::layout::probe_lines as layout;
 use crate::model::ProbedLine;
 
-/// The lanes of one line in a chunk. The memory stays mapped for ever, so that compiled code may
-/// hold addresses of it.
+/// The lanes of one line in a chunk. The memory is never unmapped, so compiled code may hold
+/// addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLanes {
     first: *mut u8,
@@ -39,9 +39,9 @@ impl LineLanes {
         self.first.expose_provenance() as u64
     }
 
-    /// Address of a thread's counter. Only that thread adds to the counter, but all threads for
-    /// which no lane is free share one counter. `thread` identifies a living thread and is not 0. A
-    /// few instructions, no lock; callable on any thread.
+    /// Address of a thread's counter. Only that thread adds to the counter, except that threads
+    /// share one if no lane is free. `thread` identifies a living thread and is not 0. A few
+    /// instructions, no lock; callable on any thread.
     #[must_use]
     #[inline]
     pub fn counter(self, thread: u64) -> *mut u8 {

@@ -7,8 +7,8 @@ use super::fields::Fields;
 use crate::layout::probes;
 use crate::model::ProbedMethod;
 
-/// The lanes of one method in a chunk. The memory stays mapped for ever, so that compiled code may
-/// hold addresses of it.
+/// The lanes of one method in a chunk. The memory is never unmapped, so compiled code may hold
+/// addresses of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodLanes {
     first: *mut u8,
@@ -22,8 +22,7 @@ unsafe impl Send for MethodLanes {}
 unsafe impl Sync for MethodLanes {}
 
 impl MethodLanes {
-    /// The lanes of a method. Compiled code passed `first`, their address, and `count`, their
-    /// number.
+    /// The lanes of a method, from their address and number, which compiled code passes.
     ///
     /// # Safety
     /// Both must come from [`address`](Self::address) and [`count`](Self::count) of the same lanes.

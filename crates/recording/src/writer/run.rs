@@ -88,9 +88,8 @@ impl RunWriter {
         self.log.append(PeriodEnd::LOG, codec::encode(&PeriodEnd { number, mono_ns }).bytes());
     }
 
-    /// Ends the recording. Asks every process of the recording to stop recording and returns their
-    /// number. Processes that start later find the recording [over](is_over). All processes go on
-    /// running.
+    /// Ends the recording: asks all its processes to stop recording, and returns their number.
+    /// Processes that start later find the recording [over](is_over). All processes keep running.
     pub fn request_stop(&self) -> usize {
         // This must come first: a process that does not yet see it has made its state already, and
         // gets the request below.
@@ -135,7 +134,7 @@ pub fn take_abandoned(folder: &Path) -> Option<File> {
     fs::metadata(&path).is_ok_and(is_it).then_some(file)
 }
 
-/// How far a process's recording has been finished.
+/// How far the end of a process's recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The process records.

@@ -30,8 +30,8 @@ pub struct StackTable {
 /// A hash table with open addressing. The fields of a node are the key.
 #[derive(Debug)]
 struct Index {
-    /// Each slot holds the hash and the number of a node, or 0 where it is free. The size is a
-    /// power of two. Because slots hold the hash, a search reads only the node that it finds.
+    /// Each slot holds the hash and the number of a node, or 0 if it is free. The size is a power
+    /// of two. Because slots hold the hash, a search reads only the node that it finds.
     slots: Vec<u64>,
     used: usize,
 }
@@ -74,10 +74,10 @@ impl StackTable {
         self.space.keep_ahead(AHEAD_LEAST)
     }
 
-    /// The number of the stack with these frames, innermost first; 0 for no frames. Of a deeper
-    /// stack, the innermost [`Stacks::DEEPEST`] frames are kept. `cut` says that the stack had more
-    /// frames. `None` if there is no backed memory for a new frame: the caller waits and asks
-    /// again, or counts the loss.
+    /// The number of the stack with these frames, innermost first; 0 for no frames. Deeper stacks
+    /// are cut to the innermost [`Stacks::DEEPEST`] frames. `cut`: the stack had more frames.
+    /// `None` if there is no backed memory for a new frame: the caller retries later, or counts the
+    /// loss.
     #[must_use]
     pub fn intern(&self, frames: &[StackFrame], cut: bool) -> Option<u32> {
         let kept = &frames[..frames.len().min(Stacks::DEEPEST)];

@@ -88,13 +88,13 @@ impl StateWriter {
         self.u32(state::STOP).store(1, Ordering::Release);
     }
 
-    /// Notes that nothing is recorded any more.
+    /// Notes that recording has stopped.
     pub fn stopped(&self) {
         self.u32(state::STOPPED).store(1, Ordering::Release);
     }
 
     /// Notes that the runtime has detached the agent, or that the agent sleeps: nothing uses the
-    /// recording any more. No other note may follow.
+    /// recording any more. Must be the last note.
     pub fn detached(&self) {
         self.u32(state::STOPPED).store(state::DETACHED, Ordering::Release);
     }
@@ -104,7 +104,7 @@ impl StateWriter {
         self.u32(state::LISTENS).store(1, Ordering::Release);
     }
 
-    /// The command from outside that has no [answer](Self::answer) yet, with its number. The second
+    /// The outside command without an [answer](Self::answer) so far, with its number. The second
     /// value is `None` for an unknown command. Allocates the name, so hooks must not call it.
     #[must_use]
     pub fn command(&self) -> Option<(u32, Option<Command>)> {

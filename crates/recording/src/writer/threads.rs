@@ -98,7 +98,7 @@ impl ThreadTable {
         self.backed() < thread::MOST && !self.segment.is_refused()
     }
 
-    /// Backs records ahead of need. Blocks, so only the helper thread calls it.
+    /// Reserves memory for records in advance. Blocks, so only the helper thread calls it.
     pub fn keep_ahead(&self) {
         let wanted = (self.len() + STEP).next_multiple_of(STEP).min(thread::MOST) * thread::BYTES;
         if wanted > self.segment.committed() {

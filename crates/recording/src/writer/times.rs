@@ -59,7 +59,7 @@ impl TimeTable {
     }
 
     /// The edge at index `place` of the table, with its wall and CPU nanoseconds. Edges are in the
-    /// order in which they were first charged.
+    /// order of their first charge.
     #[must_use]
     pub fn entry(&self, place: usize) -> Option<(u32, u64, u64)> {
         // SAFETY: the record was appended before, fields are aligned, only this thread writes.

@@ -18,7 +18,7 @@ use crate::views::{REQUESTS, SELECTION};
 /// The view `diff-allocations`.
 pub(super) static VIEW: View = View {
     name: "diff-allocations",
-    about: "Types by how many more bytes of them were allocated, with intervals",
+    about: "Types by growth of allocated bytes, with intervals",
     takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Own, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),

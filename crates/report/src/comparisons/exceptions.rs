@@ -20,7 +20,7 @@ use crate::views::{REQUESTS, SELECTION};
 /// The view `diff-exceptions`.
 pub(super) static VIEW: View = View {
     name: "diff-exceptions",
-    about: "Exceptions by type and throwing method, and how many more there were of each",
+    about: "Exceptions by type and throwing method, with the growth of each",
     takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),

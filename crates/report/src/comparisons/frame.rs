@@ -59,7 +59,7 @@ impl RowKind for Totals {
 impl Row for SideTotal {}
 
 /// Shows the compared recordings: as lists in JSON, as sentences in text output. `most` is the
-/// greatest change, for recordings that were chosen by labels.
+/// largest change, for recordings that were chosen by labels.
 pub(super) fn show(
     sides: &Sides<'_>,
     total: Option<&SideTotal>,
@@ -150,8 +150,8 @@ fn facts(sides: &Sides<'_>, total: Option<&SideTotal>) -> Vec<Fact> {
     let Some(SideTotal { metric, change }) = total else { return all };
     all.push((metric.title, sentence(change, metric.unit), false));
     if !change.is_exact() && (sides.before.len() == 1 || sides.after.len() == 1) {
-        let text = "of single recordings hold what measuring leaves open, not how runs differ: several on each side \
-                    (clrscope diff A1 A2 A3 -- B1 B2 B3) say that too";
+        let text = "of single recordings cover the error of measurement, not how runs differ; for that, give several \
+                    on each side (clrscope diff A1 A2 A3 -- B1 B2 B3)";
         all.push(("intervals", text.to_owned(), false));
     }
     all

@@ -21,7 +21,7 @@ use crate::views::{FOLDING, REQUESTS, SELECTION};
 /// The view `diff-functions`.
 pub(super) static VIEW: View = View {
     name: "diff-functions",
-    about: "Functions by how much more of the metric they have, with intervals",
+    about: "Functions by growth of the metric, with intervals",
     takes: &[SELECTION, REQUESTS, FOLDING, &[Flag::Limit, Flag::Raw, Flag::Metric, Flag::Type]],
     sorts: &[Sort::Own, Sort::Total, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
@@ -161,7 +161,7 @@ pub(super) fn note(verdicts: &Verdicts, [one, several]: [&str; 2]) -> String {
     if unclear > 0 && doubtful >= 20 {
         let by_chance = count(doubtful / 20);
         text.push_str(&format!(
-            " Intervals are of 95 %: up to {by_chance} of {} may look changed by chance.",
+            " With intervals of 95 %, up to {by_chance} of {} may look changed by chance.",
             count(doubtful)
         ));
     }

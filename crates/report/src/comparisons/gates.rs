@@ -70,7 +70,7 @@ fn found(judgement: &Judgement) -> String {
 pub fn gate_words(judgement: &Judgement) -> String {
     let outcome = match judgement.outcome {
         Outcome::Passed => "passed",
-        Outcome::Unclear => "passed, though chance leaves open whether its limit was exceeded",
+        Outcome::Unclear => "passed, though noise hides whether its limit was exceeded",
         Outcome::Failed => "failed",
     };
     let Judgement { gate, .. } = judgement;

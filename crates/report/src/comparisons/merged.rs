@@ -39,7 +39,7 @@ impl RowKind for SidesOfLabels {
 
 impl Row for SideSums {}
 
-/// The facts: what is compared, the total amount, the greatest change, and what is missing.
+/// The facts: what is compared, the total amount, the largest change, and what is missing.
 pub(super) fn facts(sides: &Sides<'_>, chosen: &Chosen, total: Option<&SideTotal>, most: Option<String>) -> Vec<Fact> {
     let [before, after] = sums(sides, chosen);
     let compared = format!("{} with {} UTC", of_side(&before), of_side(&after));
@@ -56,7 +56,7 @@ pub(super) fn facts(sides: &Sides<'_>, chosen: &Chosen, total: Option<&SideTotal
     all
 }
 
-/// The greatest change in words: the name of what changed, its change and its unit. `None` if the
+/// The largest change in words: the name of what changed, its change and its unit. `None` if the
 /// sides are not merged from several recordings.
 pub(super) fn most_changed(sides: &Sides<'_>, largest: Option<(String, &Change, Unit)>, what: &str) -> Option<String> {
     sides.chosen.as_ref()?;

@@ -19,7 +19,8 @@ use crate::views::{SELECTION, place_in_words};
 /// The view `diff-probes`.
 pub(super) static VIEW: View = View {
     name: "diff-probes",
-    about: "Probed methods by how much more time their calls took, with calls, failures and percentiles; lines by how often they were reached",
+    about: "Probed methods by growth of the time of their calls, with calls, failures and percentiles; lines by how \
+            often they were reached",
     takes: &[SELECTION, &[Flag::Limit, Flag::Type]],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),

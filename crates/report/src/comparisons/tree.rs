@@ -92,8 +92,8 @@ fn note(smaller: &SmallerPaths) -> Option<String> {
     (!all.is_empty()).then(|| format!("... and {}; --format json has them.", all.join(" and ")))
 }
 
-/// A frame in a flame graph of two sides. Stacks list their frames from the outermost on, each with
-/// its growth. The weight of a stack is its own amount on the side where that is larger.
+/// A frame in a flame graph of two sides, with its growth. Stacks list their frames outermost
+/// first. The weight of a stack is its own amount on the side where that is larger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFrame {
     /// Name of the function, with the growth if that is beyond chance.

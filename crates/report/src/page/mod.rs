@@ -60,7 +60,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     shell::write(out, &shell::policy("'none'"), &command, &plain(report, &heaps, &command)?, "", &data)
 }
 
-/// A page of existing reports, which opens at the first one. For comparisons: their rows come from
+/// A page of existing reports, which opens at the first one. For comparisons, whose rows come from
 /// several recordings.
 #[derive(Debug)]
 pub struct ReportsPage {
@@ -82,7 +82,7 @@ impl Room {
     /// The initial room, enough for nearly all reports.
     pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
 
-    /// A smaller room, for data of `size` that exceed `most`. `None` where the data fit, or where
+    /// A smaller room, for data of `size` that exceed `most`. `None` if the data fit, or where
     /// nothing would be left.
     fn smaller(self, size: usize, most: usize) -> Option<Self> {
         let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };

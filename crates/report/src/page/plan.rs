@@ -15,11 +15,11 @@ use crate::views::VIEWS;
 /// Limits on the data that a page takes from a recording.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// Greatest number of nodes of each tree.
+    /// Maximum number of nodes of each tree.
     pub(super) nodes: usize,
     /// Rows of each table or log.
     rows: usize,
-    /// Greatest number of amounts of nodes per time interval, for each tree.
+    /// Maximum number of amounts of nodes per time interval, for each tree.
     pub(super) moments: usize,
 }
 
@@ -253,7 +253,7 @@ struct Measure {
     unit: Unit,
     /// Key of the row's own amount.
     own: &'static str,
-    /// Key of the total; `None` where rows have none.
+    /// Key of the total; `None` if rows have none.
     total: Option<&'static str>,
 }
 

@@ -54,7 +54,7 @@ pub fn served_page() -> String {
 /// A request for a document, with the current filters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct DocumentRequest {
-    /// Name of the document among those of the page.
+    /// Name of the document within the page.
     pub key: String,
     /// Start of the selected time, in nanoseconds since the start of the run.
     pub since_ns: Option<u64>,
@@ -63,7 +63,7 @@ pub struct DocumentRequest {
     /// Threads of one process, given by their serial numbers; `None` selects all threads of all
     /// processes.
     pub threads: Option<(u32, Vec<u32>)>,
-    /// States whose time is shown, for metrics that know states; an empty list selects all states.
+    /// States whose time is shown, for metrics with states; empty for all states.
     pub states: Vec<TimeState>,
     /// Requests whose work is shown; `None` for all work.
     pub requests: Option<ChosenRequests>,
@@ -118,7 +118,7 @@ impl DocumentRequest {
 }
 
 impl PictureRequest {
-    /// Sets a field from a parameter of an address; `None` where the parameter is invalid.
+    /// Sets a field from a parameter of an address; `None` if the parameter is invalid.
     fn set_parameter(&mut self, name: &str, value: &str) -> Option<()> {
         let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,_".contains(&byte));
         match name {
@@ -227,7 +227,7 @@ impl<'a> ServedRecording<'a> {
         all
     }
 
-    /// A document, as JSON. If its numbers are sums over the whole run, it ignores a filter by time
+    /// A document, as JSON. If its numbers are totals of the whole run, it ignores a filter by time
     /// and says so (`whole_run`). If its numbers can't be assigned to requests, it ignores a filter
     /// by requests and says so (`all_requests`). If it can't be computed, it holds the reason.
     ///

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Depth of a row, its own times, and the times of all rows below it.
 type RowTimes = (u32, [StateTimes; 2]);
 
-/// Process and thread; 0 where threads are merged.
+/// Process and thread; 0 if threads are merged.
 type Threads = (u32, u32);
 
 /// Returns the times by state of the rows of a walk; null if states are not known.

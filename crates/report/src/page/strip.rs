@@ -73,7 +73,7 @@ fn pauses(rows: &[Collection<'_>], pieces: Pieces) -> Value {
     json!({ "count": rows.len(), "total_ns": total_ns, "longest_ns": longest_ns, "ns": ns })
 }
 
-/// Size of the heap at collections; `None` where no size is known.
+/// Size of the heap at collections; `None` if no size is known.
 fn heap(rows: &[Collection<'_>], pieces: Pieces) -> Option<Value> {
     let before = rows.iter().filter_map(|row| Some((row.start_ns, row.before_bytes()?)));
     let after = rows.iter().filter_map(|row| Some((row.end_ns?, row.after_bytes()?)));

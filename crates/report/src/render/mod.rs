@@ -57,7 +57,7 @@ pub struct About<'r> {
     pub metric: Option<&'static Metric>,
     /// Conditions of the rows, computed on demand. `None` if text output has no head.
     pub conditions: &'r dyn Fn() -> Option<Conditions<'r>>,
-    /// Whether the head of text output tells everything about how the rows were recorded.
+    /// Whether the head of text output says everything about how the rows were recorded.
     pub verbose: bool,
 }
 
@@ -126,8 +126,8 @@ pub enum Title {
 pub struct TextColumn {
     /// Index into [`Section::columns`].
     pub column: usize,
-    /// Rank by which narrow terminals omit the column: those with the highest rank first, all
-    /// columns of one rank together, and never those with rank 0.
+    /// Rank for leaving out columns on narrow terminals: the highest rank goes first, all its
+    /// columns at once; rank 0 always stays.
     pub dispensable: u8,
 }
 
@@ -175,7 +175,7 @@ pub struct Tail {
 
 impl From<LeftOut> for Tail {
     fn from(left_out: LeftOut) -> Self {
-        let note = "and others behind those, which were not counted";
+        let note = "and more after those, not counted";
         Self { left_out: left_out.rows, note: (!left_out.is_whole).then(|| note.to_owned()) }
     }
 }

@@ -43,7 +43,7 @@ impl OpenView<'_> {
     /// Line about how the numbers came about.
     fn note(&self) -> String {
         let live = match self.view.rows.iter().any(|row| row.live.is_some()) {
-            true => " What survived outlived a collection; what is alive besides was not collected yet.",
+            true => " 'survived' is what outlived a collection; no collection has examined the rest of 'alive'.",
             false => "",
         };
         self.engine_note() + live

@@ -148,8 +148,7 @@ impl Answer for OpenView<'_> {
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet(self.recording.processes.len() > 1);
         let main = sheet.main(&self.request, "rows", Style::Table, &text(&self.rows));
-        let nothing =
-            "No awaits to show: no async method of the program's own had to wait, or the filters leave nothing.";
+        let nothing = "No awaits to show: no async method of the program had to wait, or the filters leave nothing.";
         let section = Section { nothing: nothing.to_owned(), ..main };
         renderer.section(&section, &mut |visit| {
             let lines = &mut Lines::default();

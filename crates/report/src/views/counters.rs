@@ -123,7 +123,7 @@ impl Answer for OpenView<'_> {
         let nothing = "No counters to show: the program ran for less than an interval, or the filters leave nothing.";
         let section = Section { nothing: nothing.to_owned(), what: "counters", ..main };
         let note = "Values of counters that only grow are per second; 'total' is what was added or measured in the \
-                    recording. Of histograms a value is the mean of what was measured in an interval.";
+                    recording. For histograms, a value is the mean of an interval's measurements.";
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
             Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })

@@ -23,7 +23,7 @@ use crate::view::{Answer, View};
 /// The view `exceptions`.
 pub(super) static VIEW: View = View {
     name: "exceptions",
-    about: "Exceptions by type, place in own code and catcher; with --each every one in detail",
+    about: "Exceptions by type, place in own code and catcher; with --each, each one in detail",
     takes: &[SELECTION, REQUESTS, &[Flag::Limit, Flag::Name, Flag::Each, Flag::Verbose, Flag::Paths]],
     sorts: &[Sort::Calls, Sort::Inclusive, Sort::Name, Sort::Module],
     text_rows: |request| (!request.each).then_some(50),
@@ -301,4 +301,4 @@ impl Answer for OpenView<'_> {
 }
 
 /// Note below rows where some exception objects were thrown again.
-const RETHROWN: &str = "An object counts once, at its first throw; rethrown are throws of it after that.";
+const RETHROWN: &str = "An object counts once, at its first throw; 'rethrown' counts its later throws.";

@@ -18,7 +18,7 @@ use crate::view::{Answer, View};
 /// The view `flow`.
 pub(super) static VIEW: View = View {
     name: "flow",
-    about: "Every call with its begin and its end",
+    about: "Every call with its start and end",
     takes: &[SELECTION, &[Flag::Limit, Flag::PerThread, Flag::Depth, Flag::Follow, Flag::Output]],
     sorts: &[],
     text_rows: |_| Some(TEXT_ROWS),
@@ -38,7 +38,7 @@ const TEXT_ROWS: usize = 10_000;
 /// Heading of the summary.
 const WHOLE: &str = "Calls by function";
 /// Heading of the summary where reading stopped at a limit.
-const PART: &str = "Calls by function, as far as the recording was read for these rows";
+const PART: &str = "Calls by function, in the part of the recording read for these rows";
 /// Default number of functions of the summary in text.
 const FUNCTIONS: usize = 30;
 

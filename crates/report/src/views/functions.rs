@@ -187,12 +187,14 @@ pub(super) fn notes_on_calls<'a>(rows: impl Iterator<Item = &'a FunctionRow<'a>>
     if let Some(row) = rows.clone().filter(|row| row.inlined).min_by_key(|row| row.function.module.framework) {
         let which = if row.function.module.framework { "MyApp" } else { row.function.module() };
         notes.push(format!(
-            "\u{2265}: at least, not counted where it was inlined; run --include '[{which}]*' counts all calls of [{which}]."
+            "\u{2265}: at least: inlined calls are not counted; run --include '[{which}]*' counts all calls of \
+             [{which}]."
         ));
     }
     if let Some(row) = rows.clone().filter(|row| row.tail_recursive).min_by_key(|row| row.function.module.framework) {
         notes.push(format!(
-            "\u{2265}: at least, where a method calls itself last the compiler may make a loop; run --probe '{}' counts all calls.",
+            "\u{2265}: at least: the compiler may turn recursive tail calls into a loop; run --probe '{}' counts all \
+             calls.",
             row.function.name()
         ));
     }
@@ -210,7 +212,8 @@ fn mostly_waits(request: &Request, conditions: &Conditions<'_>) -> Option<String
     let totals = &conditions.totals;
     let by_time = request.query.sort.is_none() && request.query.metric.is_none() && conditions.metric.is_of_calls();
     let waited = totals.cpu_ns.is_some_and(|cpu| cpu < totals.functions_ns / 2);
-    (by_time && waited).then(|| "Threads waited most of this time: --sort cpu puts first what worked.".to_owned())
+    (by_time && waited)
+        .then(|| "Threads waited most of this time: --sort cpu puts functions that worked first.".to_owned())
 }
 
 /// Joins notes below a table into one.

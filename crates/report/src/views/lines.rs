@@ -143,7 +143,7 @@ impl RowKind for SourceRows {
     type Row<'a> = SourceEntry<'a>;
 }
 
-/// A line of a source file, with its samples where it has some.
+/// A line of a source file, with its samples if it has some.
 struct SourceEntry<'a> {
     /// The file, at its first line and after omitted lines; `None` at other lines.
     file: Option<&'a str>,
@@ -189,20 +189,20 @@ impl OpenView<'_> {
         let mut said = Vec::new();
         if *of_unknown_lines > 0 {
             let amount = self.amount(*of_unknown_lines);
-            let why = "for optimised code the map of the runtime allows several lines";
-            said.push(format!("{amount} in rows without a line: {why}."));
+            let why = "the runtime's map of optimised code allows several lines";
+            said.push(format!("{amount} are in rows without a line: {why}."));
         }
         if *by_call > 0 {
             let amount = self.amount(*by_call);
-            said.push(format!("{amount} on a line that was chosen because only it calls what was called there."));
+            said.push(format!("{amount} are on an inferred line: no other line has the call seen there."));
         }
         if without > 0 {
-            said.push(format!("{} without a line: {}", self.amount(without), self.because()));
+            said.push(format!("{} have no line: {}", self.amount(without), self.because()));
         }
         (!said.is_empty()).then(|| said.join(" "))
     }
 
-    /// An amount with its share, and the verb.
+    /// An amount with its share.
     fn amount(&self, amount: u64) -> String {
         let conditions = &self.view.conditions;
         let metric = conditions.metric;
@@ -213,7 +213,7 @@ impl OpenView<'_> {
             _ => format!("{} {}", count(amount), metric.title),
         };
         let share = amount as f64 / all.max(1) as f64 * 100.0;
-        format!("{said} ({share:.1} %) are")
+        format!("{said} ({share:.1} %)")
     }
 
     /// Reason why stacks have no line, and the remedy, for the assembly through which most of these
@@ -227,18 +227,17 @@ impl OpenView<'_> {
             return match modules.first() {
                 Some(module) => {
                     format!(
-                        "the PDB of {} has none for the code on their stacks, which a compiler generated.",
+                        "their stacks have only compiler-generated code, without lines in the PDB of {}.",
                         file_name(module)
                     )
                 }
-                None => "only the runtime's and the framework's code, or code without a file, is on their stacks."
-                    .to_owned(),
+                None => "their stacks have only code of the runtime, of the framework, or without a file.".to_owned(),
             };
         };
         let others = match reasons.count() {
             0 => String::new(),
-            1 => " One other assembly has none either.".to_owned(),
-            more => format!(" {more} other assemblies have none either."),
+            1 => " One other assembly has no lines either.".to_owned(),
+            more => format!(" {more} other assemblies have no lines either."),
         };
         format!("{}: {obstacle}. {}{others}", file_name(module), obstacle.cure())
     }

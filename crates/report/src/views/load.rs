@@ -146,12 +146,11 @@ impl OpenView<'_> {
         let reason = if reasons.any(|reason| reason == NoKnee::NotReached) { NoKnee::NotReached } else { first };
         let said = match reason {
             NoKnee::NotReached => {
-                "No knee: requests took hardly longer with more of them in flight. The program can serve more than it \
-                 was asked for."
+                "No knee: requests took hardly longer with more of them in flight. The program can serve a higher load."
             }
             NoKnee::TooFew => {
-                "No knee: it can be told where there are 20 requests or more at two loads at least. Record while the \
-                 load rises."
+                "No knee: finding one takes 20 requests or more at each of two loads at least. Record while the load \
+                 rises."
             }
         };
         Some(said.to_owned())

@@ -163,8 +163,8 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     let percent = without as f64 / waits.max(1) as f64 * 100.0;
     let holders = (percent >= 1.0).then(|| {
         format!(
-            "In {percent:.0} % of the waits for locks it is not known where the lock was held: by a thread that had \
-             not waited for it."
+            "In {percent:.0} % of the waits for locks the code that held the lock is not known: it ran on a thread \
+             that had not waited for it."
         )
     });
     let is_sampled = rows.iter().any(|row| row.is_sampled);
@@ -175,6 +175,6 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
 }
 
 /// Note about locks beyond the number of locks that are kept apart.
-const MORE_LOCKS: &str = "So many locks were waited for that not all are told apart: there are more than is said.";
+const MORE_LOCKS: &str = "Threads waited for more locks than can be told apart: there are more than shown.";
 /// Note about waits by samples.
-const SAMPLED: &str = "\u{2265}: waits that samples of the clock met; shorter ones between them are not counted.";
+const SAMPLED: &str = "\u{2265}: waits that samples of wall saw; shorter ones between samples are not counted.";

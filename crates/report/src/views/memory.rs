@@ -15,7 +15,8 @@ use crate::view::{Answer, View};
 /// The view `memory`.
 pub(super) static VIEW: View = View {
     name: "memory",
-    about: "Where the memory of the process is, at the end and at its peak: managed heap by generation, code, stacks, libraries, native",
+    about: "What the process uses memory for, at the end and at its peak: managed heap by generation, code, stacks, \
+            libraries, native",
     takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
@@ -103,7 +104,7 @@ fn note(times: &MemoryTimes<'_>) -> String {
         false => "No collection was recorded by then, so the generations are not known.",
     };
     format!(
-        "In memory at {last}, with the peak at {peak}; the system's own count of the most since the process began is \
+        "In memory at {last}, with the peak at {peak}; the system's own figure for the peak since the process began is \
          {most}. {generations}"
     )
 }
@@ -128,7 +129,8 @@ impl Answer for OpenView<'_> {
             ("part", 0, true),
         ]);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
-        let nothing = "The recording ended before the memory was looked at, or the time that is asked for has no look.";
+        let nothing =
+            "The recording ended before memory was first measured, or no measurement falls into the selected time.";
         let section = Section { nothing: nothing.to_owned(), what: "parts", ..main };
         let notes: Vec<String> = self.view.times.iter().map(note).collect();
         renderer.section(&section, &mut |visit| {

@@ -124,8 +124,8 @@ fn nothing(what: &str) -> String {
 /// Text of a table without functions, with a hint for recordings that have none.
 fn no_functions(conditions: &Conditions<'_>) -> String {
     if conditions.metric.instrument == instrument::CPU {
-        return "No function to show: no sample was taken, as threads that use no CPU time have none, or the filters leave \
-                nothing. -i wall records what threads wait for."
+        return "No function to show: threads used no CPU time, so no sample was taken, or the filters leave nothing. \
+                -i wall records what threads wait for."
             .to_owned();
     }
     match first_view(conditions.instruments) {

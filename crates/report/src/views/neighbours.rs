@@ -19,14 +19,14 @@ use crate::view::{Answer, Open, View};
 
 /// The view `callers`.
 pub(super) static CALLERS: View =
-    edges("callers", "Who calls the functions named by --function", |recording, request, _| {
+    edges("callers", "Callers of the functions of --function", |recording, request, _| {
         let view = callers(recording, &request.query)?;
         Ok(Box::new(OpenView::new(view, "callers", request, recording)))
     });
 
 /// The view `callees`.
 pub(super) static CALLEES: View =
-    edges("callees", "What the functions named by --function call", |recording, request, _| {
+    edges("callees", "Callees of the functions of --function", |recording, request, _| {
         let view = callees(recording, &request.query)?;
         Ok(Box::new(OpenView::new(view, "callees", request, recording)))
     });

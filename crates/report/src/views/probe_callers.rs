@@ -46,8 +46,8 @@ pub(super) fn sheet<'c>() -> Sheet<'c, Callers> {
 const TEXT: [(&str, u8); 5] = [("calls", 0), ("failed", 2), ("total_ns", 0), ("mean_ns", 1), ("name", 0)];
 
 /// Note below the rows.
-const NOTE: &str = "Below a method stand those who call it, below each of these its own callers; numbers are of the method's calls on that way. \
-                    Methods that the compiler has put into their callers are not seen, nor what has left by a tail call.";
+const NOTE: &str = "Below a method are its callers, and below each of these its own callers; numbers are of the \
+                    method's calls on that path. Inlined methods, and methods that left by a tail call, are missing.";
 
 /// Writes the methods with their callers.
 pub(super) fn write(callers: &ProbeCallers<'_>, request: &Request, to: &mut dyn Renderer) -> io::Result<()> {

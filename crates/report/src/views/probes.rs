@@ -21,7 +21,8 @@ use crate::view::{Answer, View};
 /// The view `probes`.
 pub(super) static VIEW: View = View {
     name: "probes",
-    about: "Calls of chosen methods: how many, how many failed, how long they took, with percentiles; with --each every call, with --callers who calls them; how often chosen lines were reached",
+    about: "Calls of chosen methods: number, failures and times, with percentiles; with --each, each call; with \
+            --callers, their callers; how often chosen lines were reached",
     takes: &[&[Flag::Function, Flag::Module, Flag::Limit, Flag::Each, Flag::Callers, Flag::Verbose]],
     sorts: &[Sort::Total, Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |request| Some(if request.each { TEXT_ROWS } else { 30 }),
@@ -212,11 +213,11 @@ pub(super) fn of_summary(
     show(rows, 0, &sheet, &section, renderer)
 }
 
-/// Note below the rows; `None` where there is nothing to note.
+/// Note below the rows; `None` if there is nothing to note.
 fn note(rows: &[ProbeRow]) -> Option<String> {
-    const TIMES: &str = "Times are wall time of calls that ended, with all that these called; async methods and iterators count \
-                         each time that they go on. 'active' are calls that had not ended.";
-    const LINES: &str = "Of a line 'calls' says how often it was reached in that method.";
+    const TIMES: &str = "Times are wall time of calls that ended, callees included; async methods and iterators count \
+                         each resumption. 'active' are calls that had not ended.";
+    const LINES: &str = "For a line, 'calls' is how often it was reached in that method.";
     let mut words = Vec::new();
     if rows.iter().any(|row| row.place.is_none()) {
         words.push(TIMES.to_owned());

@@ -124,10 +124,10 @@ impl OpenView<'_> {
         let found = self.found.as_ref()?;
         let others = match found.others {
             0 => None,
-            1 => Some("The longest of 2 requests that the filters mean.".to_owned()),
-            others => Some(format!("The longest of {} requests that the filters mean.", count(others + 1))),
+            1 => Some("The longest of 2 requests that match the filters.".to_owned()),
+            others => Some(format!("The longest of {} requests that match the filters.", count(others + 1))),
         };
-        let awaits = (!found.has_awaits).then(|| "What it awaited is known where -i awaits records, too.".to_owned());
+        let awaits = (!found.has_awaits).then(|| "To see what it awaited, record with -i awaits, too.".to_owned());
         let sentences: Vec<String> = others.into_iter().chain(awaits).collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
@@ -140,7 +140,7 @@ impl Answer for OpenView<'_> {
 
     fn sections(&self, renderer: &mut dyn Renderer) -> io::Result<()> {
         let sheet = sheet(self.recording.processes.len() > 1);
-        let nothing = "No request to show: no thread has said that it worked for one that the filters mean.";
+        let nothing = "No request to show: no thread is known to have worked for one that matches the filters.";
         if let Some(found) = &self.found {
             let of_request = each(self.recording.processes.len() > 1);
             let single = Single::new(found.request.clone());

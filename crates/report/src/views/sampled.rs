@@ -165,7 +165,7 @@ pub(super) fn states(view: &Summary<'_>, is_one_table: bool, renderer: &mut dyn 
         ("most_below", 2, most),
     ]);
     let text = if is_one_table { &[][..] } else { &all };
-    let title = Title::Bold("What threads were about, by the clock".to_owned());
+    let title = Title::Bold("What threads did, by wall time".to_owned());
     let section = Section { title, ..sheet.section("states", Style::Table, text) };
     let time_ns = view.states.iter().map(|row| row.time_ns).fold(0_u64, u64::saturating_add);
     renderer.section(&section, &mut |visit| {

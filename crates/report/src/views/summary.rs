@@ -73,8 +73,8 @@ impl<'a> LocatedFinding<'a> {
 
 impl Row for LocatedFinding<'_> {}
 
-/// Returns the line of the place in a finding; `None` where the finding is about a whole function,
-/// or the line is unknown.
+/// Returns the line of the place in a finding; `None` if the finding is about a whole function, or
+/// the line is unknown.
 fn line_at_place(function: &FindingFunction, lines: &mut Lines) -> Option<LocatedLine> {
     let place = function.place.as_ref()?;
     LocatedLine::at(lines, &function.module_path, function.token, place.code_place())
@@ -282,7 +282,7 @@ struct OpenView<'a> {
 }
 
 impl OpenView<'_> {
-    /// Allocations of the recording, where it has any.
+    /// Allocations of the recording, if it has any.
     fn allocated(&self) -> Option<&Allocations<'_>> {
         self.view.allocated.as_ref().filter(|found| !found.rows.is_empty())
     }
@@ -318,12 +318,12 @@ impl OpenView<'_> {
     fn work(&self) -> (&'static str, String) {
         let totals = &self.view.conditions.totals;
         match totals.cpu_ns {
-            Some(cpu) => ("CPU time", format!("{} in all", time(cpu))),
+            Some(cpu) => ("CPU time", format!("run: {}", time(cpu))),
             None if self.view.conditions.metric.is_sampled() => {
                 let metric = self.view.conditions.metric;
-                (metric.title, format!("{} in all", time(self.view.conditions.total)))
+                (metric.title, format!("run: {}", time(self.view.conditions.total)))
             }
-            None => ("time", format!("{} of thread time in all", time(totals.functions_ns))),
+            None => ("time", format!("run: {} of thread time", time(totals.functions_ns))),
         }
     }
 
@@ -458,7 +458,7 @@ fn order(sort: Sort) -> &'static str {
         Sort::Total | Sort::Inclusive => "the time of all they call",
         Sort::InclusiveCpu => "the CPU time of all they call",
         Sort::Callee => "the time in what they call",
-        Sort::Suspended => "the time they stood suspended",
+        Sort::Suspended => "the time they were suspended",
         Sort::Profiler => "the profiler's share",
         Sort::Calls => "their calls",
         Sort::Recursion => "the depth of their recursion",

@@ -15,7 +15,7 @@ use crate::view::{Answer, View};
 /// The view `survivors`.
 pub(super) static VIEW: View = View {
     name: "survivors",
-    about: "Objects that survived collections, were moved, died young, by type and generation",
+    about: "Objects that survived, were moved, or died young, by type and generation",
     takes: &[&[Flag::Module, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Name, Flag::Verbose]],
     sorts: &[Sort::Calls, Sort::Name, Sort::Module],
     text_rows: |_| Some(30),
@@ -84,8 +84,8 @@ impl Answer for OpenView<'_> {
         ]);
         let main = sheet.main(&self.request, "rows", Style::Table, &text);
         let section = Section { nothing: nothing("survivor"), what: "types", ..main };
-        let note = "An object counts once for each collection that it survived; 'died' is known of generation 0. \
-                    No collection ran beside the program, since survivors of blocking ones alone are reported.";
+        let note = "An object counts once for each collection that it survived; 'died' is known for generation 0 only. \
+                    No collection ran in the background, because the runtime reports survivors of blocking ones only.";
         renderer.section(&section, &mut |visit| {
             self.rows.iter().try_for_each(|row| visit(&sheet.entry(row)))?;
             Ok(Tail { left_out: self.left_out as u64, note: (!self.rows.is_empty()).then(|| note.to_owned()) })

@@ -78,7 +78,7 @@ pub(super) struct Present {
 }
 
 impl Present {
-    /// All columns that rows of this metric can have; `None` stands for the default metric.
+    /// All columns that rows of this metric can have; `None` represents the default metric.
     pub(super) fn all(metric: Option<&'static Metric>) -> Self {
         let (metric, resolution) = (metric.unwrap_or(METRICS[0]), Resolution::default());
         Self {

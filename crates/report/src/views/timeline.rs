@@ -15,7 +15,7 @@ use crate::view::{Answer, View};
 /// The view `timeline`.
 pub(super) static VIEW: View = View {
     name: "timeline",
-    about: "What each thread was about over time, by samples",
+    about: "What each thread did over time, by samples",
     takes: &[REQUESTS, &[Flag::Thread, Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| None,
@@ -136,8 +136,9 @@ impl Answer for OpenView<'_> {
             let together = all.first().map_or(1, |lane| lane.pieces.len().div_ceil(STRIP).max(1)) as u64;
             let span = time(piece_ns.saturating_mul(together));
             let note = format!(
-                "Each character is {span} of the run; at full height a thread used one processor, or was busy all of that \
-                 time (wall). Busy threads run, are ready to run, or wait for a lock or the runtime."
+                "Each character is {span} of the run; at full height a thread used one processor (cpu) or was busy \
+                 (wall) \
+                 all of that time. Busy threads run, are ready to run, or wait for a lock or the runtime."
             );
             Ok(Tail { left_out: all.len().saturating_sub(limit) as u64, note: (!all.is_empty()).then_some(note) })
         })

@@ -25,7 +25,7 @@ pub struct NativeRange {
     pub offset: u32,
     /// Length of the range in bytes.
     pub size: u32,
-    /// Name of the function; empty where only the range is known.
+    /// Name of the function; empty if only the range is known.
     pub name: String,
 }
 
@@ -37,8 +37,8 @@ impl NativeRange {
     }
 }
 
-/// Ranges in ascending order of their offsets, each with its size, or 0 where it extends to the
-/// next range.
+/// Ranges in ascending order of their offsets, each with its size, or 0 if it extends to the next
+/// range.
 #[derive(Debug, Default)]
 struct Ranges {
     all: Vec<(u64, u64, String)>,
@@ -71,7 +71,8 @@ fn range_with(ranges: &BTreeMap<u32, NativeRange>, offset: u32) -> Option<&Nativ
     (offset - range.offset < range.size).then_some(range)
 }
 
-/// The ranges that contain the offsets, each once and in order; `find` looks up one offset.
+/// The ranges that contain the offsets, without duplicates and in order; `find` looks up one
+/// offset.
 fn found(offsets: &[u32], find: impl Fn(u64) -> Option<NativeRange>) -> Vec<NativeRange> {
     let mut found: Vec<NativeRange> = offsets.iter().filter_map(|&offset| find(offset.into())).collect();
     found.sort_by_key(|range| range.offset);

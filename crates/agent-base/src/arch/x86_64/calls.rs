@@ -57,8 +57,8 @@ pub fn called(before: &[u8; BEFORE_CALL], return_address: usize) -> Option<Desti
     }
 }
 
-/// The destination of a stub of the runtime that passes a call on: a jump, or a jump behind a call
-/// counter.
+/// The destination of a runtime stub that forwards a call: a jump, or a call counter followed by a
+/// jump.
 pub fn jump(code: &[u8; LONGEST_JUMP], address: usize) -> Option<Destination> {
     let at = |offset: usize| match code[offset..] {
         [0xFF, 0x25, a, b, c, d, ..] => Some(Destination::Cell(relative(address + offset + 6, [a, b, c, d]))),
@@ -104,7 +104,7 @@ pub fn call_starts(before: &[u8], return_address: usize) -> Vec<usize> {
     [5, 6].into_iter().filter(is_call).map(|bytes| return_address - bytes).collect()
 }
 
-/// Whether a call never returns, judged by the bytes behind it: a trap, or further calls that end
+/// Whether a call never returns, judging by the bytes after it: a trap, or further calls that end
 /// in a trap.
 pub fn ends_in_trap(mut behind: &[u8]) -> bool {
     loop {

@@ -13,7 +13,7 @@ pub fn zeroed_words(words: usize) -> Box<[AtomicU64]> {
     unsafe { Box::new_zeroed_slice(words).assume_init() }
 }
 
-/// Maps new pages. They are zero, and the system backs them when they are touched. `None` where the
+/// Maps new pages. They are zero, and the system backs them when they are touched. `None` if the
 /// system has no memory.
 pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

@@ -16,7 +16,7 @@ pub fn command_line() -> Vec<String> {
     text.split(|&b| b == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// The executable of this process; empty where the system doesn't say.
+/// The executable of this process; empty if the system doesn't say.
 pub fn executable() -> PathBuf {
     fs::read_link("/proc/self/exe").unwrap_or_default()
 }
@@ -41,13 +41,12 @@ fn variable(environment: &[u8], name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// Name of the host, as this process sees it; empty where the system doesn't say.
+/// Name of the host, as this process sees it; empty if the system doesn't say.
 pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned()
 }
 
-/// Identifier of the container of this process; empty where there is none, or the system doesn't
-/// say.
+/// Identifier of the container of this process; empty if there is none, or the system doesn't say.
 pub fn container_id() -> String {
     let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = container_in_groups(&read("/proc/self/cgroup")).map(str::to_owned);
@@ -87,7 +86,7 @@ fn is_container_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The memory mappings of this process, one per line; empty where the system doesn't say.
+/// The memory mappings of this process, one per line; empty if the system doesn't say.
 pub fn mappings() -> String {
     let bytes = fs::read("/proc/self/maps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -132,8 +131,8 @@ impl<'a> Mapping<'a> {
 }
 
 /// The memory mappings of this process with their resident memory, in the form of
-/// `/proc/PID/smaps`; empty where the system doesn't say. Takes some milliseconds for each 100 MB.
-/// In the meantime other threads that change mappings have to wait.
+/// `/proc/PID/smaps`; empty if the system doesn't say. Takes some milliseconds for each 100 MB,
+/// during which other threads can't change mappings.
 pub fn resident_mappings() -> String {
     let bytes = fs::read("/proc/self/smaps").unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -144,11 +143,11 @@ pub fn resident_mappings() -> String {
 pub struct Resident {
     /// Resident memory now, in bytes.
     pub bytes: u64,
-    /// The highest value since the process began, as the system counts it.
+    /// The peak since the process began, as the system reports it.
     pub most_bytes: u64,
 }
 
-/// Resident memory of this process; zeros where the system doesn't say.
+/// Resident memory of this process; zeros if the system doesn't say.
 pub fn resident() -> Resident {
     parse_resident(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
@@ -161,8 +160,8 @@ fn parse_resident(status: &str) -> Resident {
     Resident { bytes: bytes("VmRSS:").unwrap_or(0), most_bytes: bytes("VmHWM:").unwrap_or(0) }
 }
 
-/// Number of threads of the machine that run or wait for a processor, divided by the number of
-/// processors; 1 where the system doesn't say.
+/// Number of running and ready threads of the machine, divided by the number of processors; 1 where
+/// the system doesn't say.
 pub fn runnable_per_processor() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     runnable(&text).unwrap_or(1).div_ceil(processors()).max(1)
@@ -185,7 +184,7 @@ pub fn start_of(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
 }
 
-/// Niceness of this process, -20 to 19; 0 where the system doesn't say.
+/// Niceness of this process, -20 to 19; 0 if the system doesn't say.
 pub fn niceness() -> i32 {
     fs::read_to_string("/proc/self/stat").ok().and_then(|status| field(&status, 19)).unwrap_or(0)
 }

@@ -20,8 +20,8 @@ pub enum ArgumentLocation {
     Pair((u8, bool), (u8, bool)),
     /// On the stack, this many bytes above the caller's stack pointer.
     Stack(u32),
-    /// In memory, this many bytes behind the address in a general register. It is not an argument
-    /// of the code, but data that the code works on.
+    /// In memory, this many bytes after the address in a general register: not an argument of the
+    /// code, but data that it works on.
     Behind(u8, u32),
     /// Unknown, because the location of an earlier argument is unknown.
     Unknown,

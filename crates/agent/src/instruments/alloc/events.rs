@@ -27,7 +27,7 @@ pub(super) struct SampledObject {
     /// Address of the object. The object is not initialized yet.
     pub(super) address: usize,
     pub(super) bytes: u64,
-    /// Number of bytes that this sample stands for: at least the object's own size.
+    /// Number of bytes that this sample represents: at least the object's own size.
     pub(super) weight: u64,
 }
 
@@ -62,7 +62,7 @@ fn on_heap(size: u64) -> u64 {
     size.saturating_add(7) & !7
 }
 
-/// Bytes that a randomly sampled object stands for: its size, divided by the probability that one
+/// Bytes that a randomly sampled object represents: its size, divided by the probability that one
 /// of its bytes is sampled.
 fn weight(size: u64) -> u64 {
     let chance = -(size as f64 * (-1.0 / MEAN_BYTES as f64).ln_1p()).exp_m1();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// The payload comes from a runtime of any version. Any bytes must decode to an object or to
-    /// `None`, and no object may stand for less than its own size.
+    /// `None`, and no object may represent less than its own size.
     #[test]
     fn any_bytes_are_an_object_or_none() {
         let mut state = 1_u64;

@@ -45,8 +45,8 @@ struct PatchedMethods {
 }
 
 impl FastPathPatch {
-    /// To be called when a module has been loaded. If it is the core library, patches the methods.
-    /// The error is the reason why they could not be patched.
+    /// Call it when a module has been loaded. If it is the core library, patches the methods. The
+    /// error is the reason why they could not be patched.
     pub(super) fn module_loaded(&self, info: &ProfilerInfo, functions: &Functions, module: ModuleId) -> Result<()> {
         let names = functions.names();
         if self.0.get().is_some() || !names.assembly(info, module).is_ok_and(|name| &*name == CORE) {

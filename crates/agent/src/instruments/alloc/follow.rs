@@ -61,9 +61,9 @@ impl Follow {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to follow the object at an address. To be called in the callback that reports the
-    /// object. `seen` is the object's record; the result is its place in the recording. Objects
-    /// that can't be followed are counted as lost.
+    /// Begins to follow the object at an address. Call it in the callback that reports the object.
+    /// `seen` is the object's record; the result is its place in the recording. Objects that can't
+    /// be followed are counted as lost.
     pub(super) fn begin(
         &self,
         sums: &Sums,
@@ -96,12 +96,12 @@ impl Follow {
         Some(cell)
     }
 
-    /// To be called when a collection starts.
+    /// Call it when a collection starts.
     pub(super) fn collection_starts(&self, generations: Generations<'_>) {
         self.collecting.store(generations.oldest().map_or(0, |oldest| oldest as u32 + 1), Ordering::Release);
     }
 
-    /// To be called when a collection has ended.
+    /// Call it when a collection has ended.
     pub(super) fn collection_ends(&self) {
         self.collected.fetch_max(self.collecting.load(Ordering::Acquire).max(1), Ordering::AcqRel);
         self.collections.fetch_add(1, Ordering::AcqRel);

@@ -231,8 +231,8 @@ impl Shared {
                         .to_owned()
                 }
                 AllocationEngine::Randomized => {
-                    "while it takes these, the runtime sends nobody GCAllocationTick events, not even \
-                                                 the program's own listeners; alloc:exact leaves them alone"
+                    "while it takes these, the runtime sends no GCAllocationTick events, not even to the program's own \
+                     listeners; alloc:exact leaves them alone"
                         .to_owned()
                 }
                 AllocationEngine::Exact | AllocationEngine::Unknown => String::new(),
@@ -327,7 +327,7 @@ impl Shared {
         Some(cell)
     }
 
-    /// Follows an object, given its class, its bytes, the bytes that it stands for, and its
+    /// Follows an object, given its class, its bytes, the bytes that it represents, and its
     /// address.
     fn follow(&self, follow: &Follow, site: Site, object: (ClassId, u64, u64, usize)) {
         let Site { thread, key, frame } = site;
@@ -377,7 +377,7 @@ impl Callbacks for Alloc {
         if shared.event_pipe.is_none()
             && let Err(error) = shared.fast_path.module_loaded(&shared.info, &shared.functions, module)
         {
-            let text = format!("alloc: the runtime tells of no boxes that are allocated by its quick way: {error}");
+            let text = format!("alloc: the runtime does not report boxes of its fast allocator: {error}");
             shared.writer.note(monotonic_ns(), &text);
         }
     }

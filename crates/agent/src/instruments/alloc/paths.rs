@@ -109,7 +109,7 @@ struct Pending {
     /// the part of the stack between it and its callee.
     methods: Vec<(usize, StackGap)>,
     is_cut: bool,
-    /// The awaiters of the method that was resumed on the stack, as far as known.
+    /// The awaiters of the method that was resumed on the stack, if known.
     awaiters: Option<Chain>,
     /// The record whose stack it is.
     cell: AllocationCell,
@@ -173,7 +173,7 @@ impl Paths {
     }
 
     /// Number for the calling thread's return addresses and for the awaiters of the method that was
-    /// resumed there; also returns the awaiters, as far as known.
+    /// resumed there; also returns the awaiters, if known.
     #[inline]
     fn with_awaiters<'o>(&self, frame: NativeFrame, own: &'o mut OwnPaths) -> (u64, Option<&'o Chain>) {
         let Some(path) = self.of_stack(frame, &mut own.frames) else { return (UNKNOWN, None) };
@@ -189,7 +189,7 @@ impl Paths {
         }
     }
 
-    /// To be called when a collection begins, which may move objects.
+    /// Call it when a collection begins, which may move objects.
     pub(super) fn collection_starts(&self) {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
@@ -237,8 +237,8 @@ impl Paths {
         walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
-    /// The number of the calling thread's path in the stack table; `None` if it is unknown and
-    /// can't be found at once.
+    /// The number of the calling thread's path in the stack table; `None` if it is unknown and can't be
+    /// found at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 || path == UNKNOWN {
             return Some(0);
@@ -255,8 +255,8 @@ impl Paths {
     }
 
     /// Queues the calling thread's stack for lookup; the record gets the stack later. Returns
-    /// whether there was room to remember what is new about its frames. To be called in a callback.
-    /// Asks the runtime only for the stack.
+    /// whether there was room to remember what is new about its frames. Call it in a callback. Asks
+    /// the runtime only for the stack.
     #[must_use]
     pub(super) fn look_up_later(&self, path: u64, frame: NativeFrame, cell: AllocationCell) -> bool {
         let (mut walked, mut is_cut) = (Vec::with_capacity(self.frames.min(64)), false);
@@ -376,7 +376,7 @@ impl Paths {
         }
     }
 
-    /// To be called when code has been unloaded, as other code may get its addresses.
+    /// Call it when code has been unloaded, as other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.tables().numbers.clear();
         self.hidden.forget();

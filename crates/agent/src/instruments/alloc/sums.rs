@@ -199,8 +199,8 @@ impl Sums {
 
     /// Calls `add` with the calling thread's sums for a key. `key_of` receives the thread's
     /// knowledge of its own stack and returns the key. Returns the key, and `add`'s result if the
-    /// current period has a record; `None` where the thread is already inside this function. Takes
-    /// no lock, and allocates only for new frames.
+    /// current period has a record; `None` if the thread is already inside this function. Takes no
+    /// lock, and allocates only for new frames.
     #[inline]
     pub(super) fn add<R>(
         &self,
@@ -258,7 +258,7 @@ impl Sums {
         })
     }
 
-    /// Appends a record that belongs to no thread. To be called on threads of the agent's own.
+    /// Appends a record that belongs to no thread. Call it on threads of the agent's own.
     pub(super) fn append_for_nobody(&self, record: &Allocation) {
         let now = monotonic_ns();
         let record = Allocation { time_ns: now.saturating_sub(self.start_ns), ..*record };

@@ -59,7 +59,7 @@ unsafe extern "C" fn begin(number: u32, place: *const Place) -> u32 {
     stored
 }
 
-/// The number of a wait that begins at a place; `None` where it is not recorded.
+/// The number of a wait that begins at a place; `None` if it is not recorded.
 fn numbered_wait(place: &'static Place) -> Option<u32> {
     let recorder = Recorder::current().filter(|recorder| place.is_known_to(recorder.number()))?;
     let taken = waits::of_process().and_then(|waits| {

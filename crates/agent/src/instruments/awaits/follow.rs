@@ -122,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// To be called when a function is about to be recompiled. Tells the recorder its places.
+    /// Call it when a function is about to be recompiled. Tells the recorder its places.
     pub(super) fn announce(&self, recorder: &Recorder, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         if let Some(places) = methods::places_of((about.module, about.token)) {
@@ -130,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// To be called when the runtime could not recompile a method.
+    /// Call it when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if kept_code::is_kept(method) {
             kept_code::forget_body(method);

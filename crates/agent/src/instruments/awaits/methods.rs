@@ -35,7 +35,7 @@ pub(super) fn insert(method: Method, places: &'static MethodPlaces) {
 }
 
 /// Makes the places of a method known to a recording. A function of the method is about to be
-/// compiled, or was compiled before the recording began. To be called only where the runtime may be
+/// compiled, or was compiled before the recording began. Call only where the runtime may be
 /// queried.
 pub(super) fn announce(
     places: &MethodPlaces,

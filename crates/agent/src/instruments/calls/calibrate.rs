@@ -17,7 +17,7 @@
 //!
 //! *Alone* is the cost for functions that do little else than call and be called. The cost matters
 //! most there, so this number is reported for callers that could not be measured in the program
-//! itself (see [`hook_cost`](super::hook_cost)). The bounds are the least and the greatest of the
+//! itself (see [`hook_cost`](super::hook_cost)). The bounds are the least and the largest of the
 //! three numbers, with a margin.
 
 use std::ffi::c_void;

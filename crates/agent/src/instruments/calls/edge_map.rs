@@ -86,7 +86,7 @@ impl EdgeMap {
         fits
     }
 
-    /// Frees the memory. To be called when the thread makes no more calls.
+    /// Frees the memory. Call it when the thread makes no more calls.
     pub(super) fn give_back(&mut self) {
         let table = self.table();
         self.record.u64(own::EDGE_MAP).store(0, Ordering::Relaxed);

@@ -66,7 +66,7 @@ impl Stack {
         unsafe { self.top_address().read() }
     }
 
-    /// Whether only the lowest frame is left, which stands for the thread itself.
+    /// Whether only the lowest frame is left, which represents the thread itself.
     pub(crate) fn is_at_bottom(&self) -> bool {
         self.top_address() <= self.bottom_address()
     }

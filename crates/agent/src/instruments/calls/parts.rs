@@ -61,7 +61,7 @@ impl PartGains {
         Gains::Noted(number)
     }
 
-    /// To be called when a period of the recording has ended: begins another file of gains.
+    /// Call it when a period of the recording has ended: begins another file of gains.
     pub(super) fn begin_period(&mut self) {
         self.log.begin_another();
     }
@@ -122,7 +122,7 @@ impl PartGains {
 }
 
 impl Before {
-    /// Creates zero values; `None` where there is no memory for them.
+    /// Creates zero values; `None` if there is no memory for them.
     fn new(has_ticks: bool) -> Option<Self> {
         let mut before = Self::default();
         before.calls.try_reserve_exact(STEP * block::EDGES).ok()?;

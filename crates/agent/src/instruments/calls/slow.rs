@@ -32,7 +32,7 @@ pub(crate) fn stopped_top() -> u64 {
     STOPPED.as_ptr().expose_provenance() as u64
 }
 
-/// The frame on top of a thread's shadow stack; `None` if it does not stand for a call.
+/// The frame on top of a thread's shadow stack; `None` if it does not represent a call.
 pub(super) fn top_of(record: ThreadRecord) -> Option<*mut Frame> {
     let top = record.u64(own::TOP).load(Ordering::Acquire);
     let bottom = record.u64(own::FRAMES).load(Ordering::Relaxed);
@@ -83,8 +83,8 @@ fn end_frame(sp: usize, by_tail_call: bool) {
     }
 }
 
-/// To be called when an edge's count has just passed 2^32. Writes the carry to the log, and pushes
-/// the frame as usual.
+/// Call it when an edge's count has just passed 2^32. Writes the carry to the log, and pushes the
+/// frame as usual.
 pub(crate) extern "C" fn carry(edge: *mut u32, sp: usize) {
     guard(|| {
         let Some(shared) = shared() else { return };

@@ -104,7 +104,7 @@ fn stack_bytes() -> usize {
     CurrentStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
-/// To be called when a thread has ended. Gives its unused memory to other threads.
+/// Call it when a thread has ended. Gives its unused memory to other threads.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
     // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
     unsafe { EdgeMap::of_thread(record) }.give_back();

@@ -31,8 +31,8 @@ impl Frames for Stack {
     }
 }
 
-/// To be called when a finally, fault or catch block begins to run. Everything above the block's
-/// owner is gone.
+/// Call it when a finally, fault or catch block begins to run. Everything above the block's owner
+/// is gone.
 ///
 /// An exception is the runtime's own exception handling, which is managed code on .NET 9 and later.
 /// It has called the block, and its active calls return once the block has ended. Their frames have
@@ -46,19 +46,19 @@ pub(super) fn block_enter(shared: &Shared, frame_pointer: usize) {
     });
 }
 
-/// To be called when a catch block has ended. The handling of its exception ends with it.
+/// Call it when a catch block has ended. The handling of its exception ends with it.
 pub(super) fn catcher_leave(shared: &Shared) {
     with_own(shared, |stack, _| stack.forget_ended_by_block());
 }
 
-/// To be called when a filter begins to run. Everything above its owner is still alive.
+/// Call it when a filter begins to run. Everything above its owner is still alive.
 pub(super) fn filter_enter(shared: &Shared, frame_pointer: usize) {
     with_own(shared, |stack, filters| {
         shadow_stack::filter_enter(stack, filters, frame_pointer);
     });
 }
 
-/// To be called when the filter has answered.
+/// Call it when the filter has answered.
 pub(super) fn filter_leave(shared: &Shared) {
     with_own(shared, |stack, filters| {
         shadow_stack::filter_leave(stack, filters);

@@ -41,7 +41,7 @@ const TAKES_SECONDS: &[u8] = &[0x20, 1, 0x01, 0x0C];
 
 /// Table of members of other types (ECMA-335, II.22.25).
 const MEMBER_REF: u32 = 0x0A;
-const NOT_AS_KNOWN: &str = "this version of the runtime has other code there than is known";
+const NOT_AS_KNOWN: &str = "this version of the runtime has unknown code there";
 /// Seconds that no interval has.
 const ENDLESS: f32 = 1e9;
 
@@ -193,8 +193,8 @@ impl Intervals {
         }
     }
 
-    /// Recompiles the two methods, once. To be called when the first module other than the core
-    /// library is loaded. The runtime is ready then, and no counter has been enabled.
+    /// Recompiles the two methods, once. Call it when the first module other than the core library
+    /// is loaded. The runtime is ready then, and no counter has been enabled.
     pub(super) fn give_way(&self, names: &clr_profiler::NameCache) {
         if self.is_begun.swap(true, Ordering::Relaxed) {
             return;
@@ -202,8 +202,8 @@ impl Intervals {
         let outcome = self.change(names);
         if let Err(error) = outcome {
             let text = format!(
-                "counters: the program's own listeners to event counters may get values each second, whatever they asked \
-                 for ({error})"
+                "counters: the program's own listeners to event counters may get values each second, whatever interval \
+                 they requested ({error})"
             );
             self.writer.note(monotonic_ns(), &text);
         }
@@ -223,7 +223,7 @@ impl Intervals {
             return Err(error);
         }
         let count = outcome.changed.len();
-        log(Level::Info, || format!("counters: {count} methods give way to others' intervals"));
+        log(Level::Info, || format!("counters: {count} methods keep the intervals of others"));
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome.changed);
         Ok(())
     }

@@ -44,14 +44,14 @@ impl MeterGate {
         Self { opens_ns: AtomicU64::new(opens_ns) }
     }
 
-    /// To be called when the runtime has created a provider.
+    /// Call it when the runtime has created a provider.
     pub(super) fn provider_created(&self, name: &str) {
         if name == ARRAY_POOL {
             self.opens_ns.fetch_min(monotonic_ns().saturating_add(CONSTRUCTOR_NS), Ordering::Relaxed);
         }
     }
 
-    /// Whether meters may be asked for.
+    /// Whether meters may be requested.
     pub(super) fn is_open(&self, now_ns: u64) -> bool {
         now_ns >= self.opens_ns.load(Ordering::Relaxed)
     }

@@ -111,7 +111,7 @@ impl Found {
         self.names().known_sources.insert(name);
     }
 
-    /// Notes a meter; `false` where its name can't be asked for.
+    /// Notes a meter; `false` if its name can't be asked for.
     fn meter(&self, name: &str) -> bool {
         let can_be_asked = can_be_asked(name);
         let mut names = self.names();
@@ -172,7 +172,7 @@ impl Counters {
             }
             MeterEvent::Published { meter } => {
                 if !self.found.meter(&meter) {
-                    self.recorder.missing("a meter has a name with characters that can't be asked for");
+                    self.recorder.missing("a meter's name has characters that can't be requested");
                 }
             }
             MeterEvent::Failed(why) => self.recorder.missing(&why),

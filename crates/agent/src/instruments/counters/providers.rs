@@ -12,7 +12,7 @@ pub(super) const METERS: &str = "System.Diagnostics.Metrics";
 pub(super) const OF_RUNTIME: &str = "System.Runtime";
 
 /// Event sources of the framework with counters. Most create their counters once there is a
-/// listener, so each is asked for by name. The event sources of the last line are in packages that
+/// listener, so each is requested by name. The event sources of the last line are in packages that
 /// could not be run for tests.
 pub(super) const SOURCES: &[&str] = &[
     OF_RUNTIME,

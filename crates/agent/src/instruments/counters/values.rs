@@ -101,7 +101,7 @@ pub(super) enum MeterEvent {
     Interval(MeterInterval),
     /// A value of a meter's instrument.
     Value { meter: String, value: CounterValue },
-    /// A meter has published an instrument. Its values come only if the meter is asked for.
+    /// A meter has published an instrument. Its values come only if the meter is requested.
     Published { meter: String },
     /// Values are missing, for this reason.
     Failed(String),

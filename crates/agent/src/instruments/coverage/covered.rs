@@ -26,8 +26,7 @@ impl CoveredModule {
         tokens
     }
 
-    /// Withdraws the records of all methods. To be called when none of them has counters in its
-    /// code.
+    /// Withdraws the records of all methods. Call it when none of them has counters in its code.
     pub(super) fn withdraw(&self) {
         self.0.values().for_each(|method| method.withdraw());
     }

@@ -27,7 +27,7 @@ impl Fields {
 
 /// An argument of a callback that can be turned into fields.
 pub(super) trait LoggedArgument {
-    /// Adds the argument to `fields`. `asks`: the runtime may be asked for the argument's name.
+    /// Adds the argument to `fields`. `asks`: the runtime may be queried for the argument's name.
     fn log(self, events: &Events, asks: bool, fields: &mut Fields);
 }
 

@@ -61,8 +61,8 @@ pub(super) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Runs `act` on the calls of this thread. `None` where the thread has none, and at the very end of
-/// a thread.
+/// Runs `act` on the calls of this thread. `None` if the thread has none, and at the very end of a
+/// thread.
 fn with<R>(act: impl FnOnce(&mut Calls) -> R) -> Option<R> {
     let act = |calls: &RefCell<Option<Calls>>| calls.try_borrow_mut().ok()?.as_mut().map(|calls| act(calls.up_to_date()));
     CALLS.try_with(act).ok().flatten()

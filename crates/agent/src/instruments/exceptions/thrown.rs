@@ -39,12 +39,12 @@ impl ThrownObjects {
         Self { info: info.clone(), collections: AtomicU64::new(0), known: Mutex::new(Some(Known::default())) }
     }
 
-    /// To be called when a collection begins, as it moves objects.
+    /// Call it when a collection begins, as it moves objects.
     pub(super) fn collection_begins(&self) {
         self.collections.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Releases all handles. To be called when no callback about exceptions comes any more.
+    /// Releases all handles. Call it when no callback about exceptions comes any more.
     pub(super) fn release(&self) {
         let all = self.known().take();
         drop(all);

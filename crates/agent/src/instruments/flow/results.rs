@@ -12,7 +12,7 @@ use clrscope_agent_values::read::Writer;
 use super::by_reference;
 use super::ring::{MOST_VALUES, here};
 
-/// To be called when a function that ends `async` methods was entered. If calls of its caller are
+/// Call it when a function that ends `async` methods was entered. If calls of its caller are
 /// recorded, the result is noted for the caller's activation.
 pub(super) fn completed(completion: Completion, sp: usize, registers: &ArgumentRegisters) {
     let builder = registers.word(ArgumentLocation::General(0), sp);

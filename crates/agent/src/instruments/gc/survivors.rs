@@ -83,7 +83,8 @@ impl Survivors {
         log: &'static EventLog,
         (types, limits): (&Arc<ObjectTypes>, Limits),
     ) -> Self {
-        let text = "gc:survivors: no collection runs beside the program, since the runtime reports the survivors of blocking ones only";
+        let text = "gc:survivors: no collection runs in the background, because the runtime reports survivors only of \
+                    blocking ones";
         writer.note(monotonic_ns(), text);
         let (info, types) = (info.clone(), Arc::clone(types));
         let (noted, is_collecting) = (Mutex::new(CollectionNotes::new(Vec::new(), limits)), AtomicBool::new(false));
@@ -120,8 +121,8 @@ impl Survivors {
         self.noted().add(ranges.iter().map(|(start, bytes)| Range { old: start, new: start, bytes }));
     }
 
-    /// To be called when a collection is over and the program is still stopped. The objects are at
-    /// their final addresses then.
+    /// Call it when a collection is over and the program is still stopped. The objects are at their
+    /// final addresses then.
     pub(super) fn collection_finished(&self) {
         if !self.is_collecting.swap(false, Ordering::AcqRel) {
             return;
@@ -173,8 +174,8 @@ impl Survivors {
         self.most_bytes.load(Ordering::Relaxed)
     }
 
-    /// Asks for the names of classes that were seen since the last call. To be called only where
-    /// the runtime may be queried.
+    /// Asks for the names of classes that were seen since the last call. Call only where the
+    /// runtime may be queried.
     pub(super) fn name_types(&self) {
         self.types.settle();
     }

@@ -257,8 +257,8 @@ fn classes_of([count, room, table]: [usize; 3]) -> Option<Vec<Class>> {
     (!classes.is_empty()).then_some(classes)
 }
 
-/// Address of the first value of each class, 0 where there is none, from the table whose address
-/// and length are stored at an address.
+/// Address of the first value of each class, 0 if there is none, from the table whose address and
+/// length are stored at an address.
 fn first_values(head: usize, classes: &[Class], room: &Room) -> Option<Vec<usize>> {
     let head = words::<5>(Some(head).filter(|head| head.is_multiple_of(8) && *head != 0)?)?;
     head.windows(2).find_map(|pair| {

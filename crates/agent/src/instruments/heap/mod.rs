@@ -191,7 +191,8 @@ impl Instrument for Heap {
         match beginning {
             Beginning::Launch if self.taker.root_events.is_some() => {}
             Beginning::Launch => {
-                let text = "heap: no collection runs beside the program while heap records, since the runtime names what holds objects in blocking ones only";
+                let text = "heap: no collection runs in the background while heap records, because the runtime reports \
+                            what holds objects only in blocking ones";
                 self.taker.writer.note(monotonic_ns(), text);
             }
             Beginning::Attach => self.taker.comes_late(),

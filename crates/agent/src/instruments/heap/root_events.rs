@@ -53,7 +53,7 @@ impl RootEvents {
         self.0.is_open()
     }
 
-    /// Takes the roots out of an event. To be called in the callback about the event, during the
+    /// Takes the roots out of an event. Call it in the callback about the event, during the
     /// collection.
     pub(super) fn deliver(&self, event: &EventPipeEvent<'_>, exposure: &Exposure) {
         if !matches!(event.event_id, ROOTS | DEPENDENTS) {

@@ -57,7 +57,7 @@ pub(super) struct Shape {
     pub(super) element_first: u32,
     /// Offsets in words of the references of each element, from its first reference.
     pub(super) element: Vec<u32>,
-    /// The hash that stands for an object's content.
+    /// The hash that represents an object's content.
     pub(super) content: Content,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn describe(class: usize) -> Description {
 }
 
 impl Shape {
-    /// Finds the places of references; `None` where the description is impossible.
+    /// Finds the places of references; `None` if the description is impossible.
     fn find_references(&mut self, class: usize) -> Option<()> {
         match i64_before(class, 8)? {
             0 => None,

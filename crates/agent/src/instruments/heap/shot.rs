@@ -224,8 +224,7 @@ impl Exposure {
         }
     }
 
-    /// To be called in the callback about the beginning of a collection, while the program is
-    /// suspended.
+    /// Call it in the callback about the beginning of a collection, while the program is suspended.
     pub(super) fn collection_started(&self, is_full: bool, info: &ProfilerInfo, stopped: &StopProof) {
         let taken = |phase: &mut Phase| match std::mem::take(phase) {
             Phase::Armed(shot) if is_full => Some(shot),
@@ -284,8 +283,8 @@ impl Exposure {
         }
     }
 
-    /// To be called in the callback about the end of a collection, while the program is still
-    /// suspended. Returns whether there is a snapshot of the heap after the collection.
+    /// Call it in the callback about the end of a collection, while the program is still suspended.
+    /// Returns whether there is a snapshot of the heap after the collection.
     pub(super) fn collection_finished(&self, info: &ProfilerInfo, stopped: &StopProof) -> bool {
         let mut shot = {
             let mut phase = self.phase();

@@ -26,7 +26,7 @@ pub(super) struct Fields {
 }
 
 impl StaticFields {
-    /// To be called when a module has been unloaded, as its identifier may be used again.
+    /// Call it when a module has been unloaded, as its identifier may be used again.
     pub(super) fn module_unloaded(&mut self, module: ModuleId) {
         self.modules.remove(&module);
     }
@@ -132,7 +132,7 @@ fn source_name(name: &str) -> &str {
 
 impl Fields {
     /// The places of the fields that have a value, including thread-static fields. `serial` gives a
-    /// thread's number in the recording. To be called only where the runtime may be queried.
+    /// thread's number in the recording. Call only where the runtime may be queried.
     pub(super) fn places(
         &self,
         info: &ProfilerInfo,

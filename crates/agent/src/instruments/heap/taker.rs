@@ -102,23 +102,22 @@ impl Taker {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a class has been loaded.
+    /// Call it when a class has been loaded.
     pub(super) fn class_loaded(&self, class: ClassId) {
         self.loaded().insert(class);
     }
 
-    /// To be called when a class is about to unload.
+    /// Call it when a class is about to unload.
     pub(super) fn class_unloads(&self, class: ClassId) {
         self.loaded().remove(&class);
     }
 
-    /// To be called when a module is about to unload: nothing in it is queried until it is
-    /// unloaded.
+    /// Call it when a module is about to unload: nothing in it is queried until it is unloaded.
     pub(super) fn module_unloads(&self) {
         self.unloads.begins();
     }
 
-    /// To be called when a module has been unloaded, as its identifier may be used again.
+    /// Call it when a module has been unloaded, as its identifier may be used again.
     pub(super) fn module_unloaded(&self, module: ModuleId) {
         self.gone().push(module);
         // The runtime does not report the unload of instantiations and arrays.
@@ -443,8 +442,8 @@ fn can_copy() -> bool {
     copy_if_there(word.as_ptr().expose_provenance(), &mut copy) && copy == word
 }
 
-/// Serial number in the recording of the thread with this system number; 0 where there is no room
-/// for one.
+/// Serial number in the recording of the thread with this system number; 0 if there is no room for
+/// one.
 fn serial_of(os_id: u32) -> u32 {
     threads::seen(os_id).map_or(0, |record| record.serial())
 }

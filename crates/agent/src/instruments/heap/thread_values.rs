@@ -134,7 +134,7 @@ fn place_of_tables(threads: &[usize], heap: &Room) -> Option<usize> {
     (0..most.saturating_sub(1)).find(makes_sense).map(|at| 8 * at)
 }
 
-/// Number of modules of a table that have values; `None` where that is no table of modules.
+/// Number of modules of a table that have values; `None` if that is no table of modules.
 fn tables_with_values(tables: usize, count: usize, heap: &Room) -> Option<usize> {
     if (tables, count) == (0, 0) {
         return Some(0);
@@ -154,8 +154,8 @@ fn tables_with_values(tables: usize, count: usize, heap: &Room) -> Option<usize>
     (0..count).map(with_values).sum()
 }
 
-/// Numbers of modules, from the word in each module that numbers them; `None` where there is no
-/// such word, or several words that differ.
+/// Numbers of modules, from the word in each module that numbers them; `None` if there is no such
+/// word, or several words that differ.
 fn numbers_of(modules: &[usize]) -> Option<HashMap<usize, usize>> {
     let heads: Vec<[usize; MODULE_WORDS]> = modules.iter().map(|module| words(*module)).collect::<Option<_>>()?;
     let mut found: Option<Vec<usize>> = None;

@@ -109,7 +109,7 @@ impl Walk<'_, '_> {
     }
 
     /// Writes an object, which begins at the start of `words`. Returns how many words it takes;
-    /// `None` where it does not fit.
+    /// `None` if it does not fit.
     #[inline]
     fn object(&mut self, number: u32, address: usize, words: &[AtomicU64], length: u64) -> Option<usize> {
         if self.classes.class(number).proofs_left > 0 {

@@ -42,8 +42,8 @@ use runtime_events::{CONTENTION_KEYWORD, ContendedLock, Contention, WAIT_KEYWORD
 const FRAMES: usize = 64;
 
 /// Remark about a runtime without events for other waits.
-const NO_WAITS: &str = "locks: this runtime raises events about locks alone; waits for semaphores, events and tasks are \
-                        there as samples, where wall records as well";
+const NO_WAITS: &str = "locks: this runtime raises events for locks only; waits for semaphores, events and tasks \
+                        appear only as samples, if wall records, too";
 /// Remark where a stack is missing.
 const NO_STACK: &str = "locks: the runtime could not walk the stack of a thread that waits";
 /// Most stacks that are taken in each tenth of a second, unless all are wanted.
@@ -92,7 +92,7 @@ impl Locks {
         });
     }
 
-    /// The number of the calling thread's stack; `None` where no more of them are taken now.
+    /// The number of the calling thread's stack; `None` if no more of them are taken now.
     fn stack(&self, frame: NativeFrame, now_ns: u64) -> Option<u32> {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now_ns)) {
             return None;

@@ -22,7 +22,7 @@ const EVERY_NS: u64 = 100_000_000;
 /// Readings take at most this part (one in so many) of a processor's time, except the first and the
 /// last.
 const PART_OF_TIME: u64 = 100;
-/// Growth beyond the greatest reading that counts as a new peak: at least a twentieth, and at least
+/// Growth beyond the largest reading that counts as a new peak: at least a twentieth, and at least
 /// this many bytes.
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Files that a reading records one by one: those with most resident memory. The others are
@@ -94,7 +94,7 @@ impl ManagedHeap {
         }
     }
 
-    /// To be called when a collection is over.
+    /// Call it when a collection is over.
     pub(super) fn collection_ended(&self) {
         let mut told = self.told();
         told.generations = Some(std::mem::take(&mut told.of_collection));
@@ -234,7 +234,7 @@ fn few_files(sums: BTreeMap<(MemoryPlace, String), Amount>) -> Vec<(MemoryPlace,
 #[derive(Debug, Default)]
 struct Schedule {
     read_ns: u64,
-    /// The greatest reading.
+    /// The largest reading.
     greatest: u64,
     next_ns: u64,
     has_ended: bool,

@@ -9,7 +9,7 @@ use clrscope_recording::model::MemoryPlace;
 
 use super::mappings::Mapping;
 
-/// Alignment and greatest size of the arenas that the C library's heap uses for threads
+/// Alignment and maximum size of the arenas that the C library's heap uses for threads
 /// (`HEAP_MAX_SIZE` of glibc's malloc on 64-bit machines).
 const ARENA_BYTES: u64 = 64 << 20;
 

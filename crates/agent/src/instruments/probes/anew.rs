@@ -22,13 +22,14 @@ impl Prober {
         }
         let written = self.writers.written_bodies(method.0, &[method.1]).and_then(|mut bodies| bodies.remove(0));
         written.unwrap_or_else(|error| {
-            log(Level::Warn, || format!("probes: a method is compiled anew without places of its instructions: {error}"));
+            log(Level::Warn, || format!("probes: a method is recompiled without the positions of its instructions: \
+                                         {error}"));
             None
         })
         .map(Arc::new)
     }
 
-    /// To be called when a function is about to be recompiled.
+    /// Call it when a function is about to be recompiled.
     pub(super) fn compiles(&self, function: FunctionId) {
         let Some(types) = self.each.as_ref().and_then(|each| each.types) else { return };
         let Ok(about) = self.info.function_info(function) else { return };
@@ -37,7 +38,7 @@ impl Prober {
         }
     }
 
-    /// To be called when the runtime could not recompile a method.
+    /// Call it when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         let calls = self.withdraw_calls(method);
         let lines = self.methods.withdraw_all_lines(method);

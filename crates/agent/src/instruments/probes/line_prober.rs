@@ -87,7 +87,7 @@ impl Prober {
         modules.filter_map(|module| Some((module, self.find_lines_in(module, lines)?))).collect()
     }
 
-    /// Finds lines in a module; `None` where the module has no lines of the program's own.
+    /// Finds lines in a module; `None` if the module has no lines of the program's own.
     fn find_lines_in(&self, module: ModuleId, lines: &[SourceLine]) -> Option<LineMatches> {
         let about = self.info.module_info(module).ok()?;
         let is_of_file = !about.flags.is_dynamic() && !about.flags.is_resource() && !about.path.is_empty();

@@ -56,7 +56,7 @@ impl LineSearch {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = |why: &str| LineHint::Unknown(format!("{}: {why}", file_name(&path.to_string_lossy())));
         let image = files.read(path).ok_or_else(|| unknown("its file can't be read"))?;
-        let assembly = Assembly::read(image).map_err(|_| unknown("its file is no assembly"))?;
+        let assembly = Assembly::read(image).map_err(|_| unknown("its file is not an assembly"))?;
         let pdb = files.pdb_of(&assembly, path);
         let pdb = pdb.map_err(|why| unknown(&format!("{why}. {}", why.cure())))?;
         let files = (1..=pdb.documents()).map(|row| pdb.document(row).unwrap_or_default()).collect();

@@ -46,8 +46,8 @@ impl LineStore {
         Box::new(WriteOut(self))
     }
 
-    /// To be called when methods have their own code back. Calls that were active then add to
-    /// private memory of the process from now on.
+    /// Call it when methods have their own code back. Calls that were active then add to private
+    /// memory of the process from now on.
     pub(super) fn outlive_recording(&self) {
         if let Some(room) = self.made() {
             // SAFETY: methods have addresses of backed and allocated memory only, and nothing more

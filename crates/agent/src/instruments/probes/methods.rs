@@ -86,7 +86,7 @@ impl Methods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called when a method is chosen. Returns whether it gets probes now; `false` if it was
+    /// Call it when a method is chosen. Returns whether it gets probes now; `false` if it was
     /// chosen before.
     pub(super) fn claim(&self, method: Method) -> bool {
         let mut table = self.lock();
@@ -195,8 +195,8 @@ impl Methods {
         table.changed()
     }
 
-    /// Frees all notes about methods. To be called when the agent is dormant and the methods have
-    /// their own code.
+    /// Frees all notes about methods. Call it when the agent is dormant and the methods have their
+    /// own code.
     pub(super) fn forget(&self) {
         *self.lock() = Table { is_over: true, ..Table::default() };
     }

@@ -59,7 +59,7 @@ impl Prober {
     /// Creates a prober without any probes.
     ///
     /// # Errors
-    /// A sentence for the user, where there is no room for numbers.
+    /// A sentence for the user, if there is no room for numbers.
     pub(super) fn new(options: &ProbesOptions, context: &Context) -> Result<Self, String> {
         let methods = Arc::<Methods>::default();
         Ok(Self {
@@ -165,8 +165,8 @@ impl Prober {
         self.patterns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assembly of a module and the methods in it that patterns choose. `None` where the module is
-    /// not ready yet.
+    /// Assembly of a module and the methods in it that patterns choose. `None` if the module is not
+    /// ready yet.
     fn chosen_in(&self, module: ModuleId, patterns: &ProbePatterns) -> Option<(Arc<str>, Vec<FunctionName>)> {
         let assembly = self.functions.names().assembly(&self.info, module).ok()?;
         let about = self.info.module_info(module).ok()?;

@@ -250,7 +250,7 @@ struct Tokens {
     connection: u32,
     database: u32,
     source: u32,
-    /// `None` where the module has nothing to do with activities.
+    /// `None` if the module has nothing to do with activities.
     activity: Option<u32>,
     is_completed: u32,
     is_well: u32,
@@ -478,7 +478,7 @@ unsafe extern "C" fn begun() -> u32 {
 }
 
 /// A method that sends a command begins. Returns the number for a command that is not recorded yet,
-/// or for a nested command; 0 where nothing is recorded.
+/// or for a nested command; 0 if nothing is recorded.
 unsafe extern "C" fn enter(was: u32) -> u32 {
     if was != 0 {
         return NESTED;
@@ -550,7 +550,7 @@ unsafe extern "C" fn end(number: u32, was: u32, outcome: u32) {
     guard(|| Recorder::end_numbered(number, said));
 }
 
-/// A method that returns a task begins. Returns ticks; 0 where the method is part of a command, or
+/// A method that returns a task begins. Returns ticks; 0 if the method is part of a command, or
 /// nothing is recorded.
 unsafe extern "C" fn settle(was: u32) -> u64 {
     if was != 0 || is_stopped() || Recorder::current().is_none() { 0 } else { ticks().max(1) }

@@ -125,7 +125,7 @@ impl Follower {
         Ok(refused)
     }
 
-    /// To be called when the runtime could not recompile a method.
+    /// Call it when the runtime could not recompile a method.
     pub(super) fn not_compiled(&self, method: Method, error: &clr_profiler::Error) {
         if self.is_followed(method.0) && kept_code::is_kept(method) {
             kept_code::forget_body(method);
@@ -143,10 +143,10 @@ impl Follower {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner).contains(&module)
     }
 
-    /// To be called when a function is about to be recompiled, or was. Finds the field offsets of
-    /// the objects that its code reads, unless they are known. Other threads run the new code
-    /// before the runtime reports it, so the offsets are needed before the compilation. To be
-    /// called on managed threads, since types are loaded.
+    /// Call it when a function is about to be recompiled, or was. Finds the field offsets of the
+    /// objects that its code reads, unless they are known. Other threads run the new code before
+    /// the runtime reports it, so the offsets are needed before the compilation. To be called on
+    /// managed threads, since types are loaded.
     pub(super) fn look_into_types(&self, function: FunctionId) {
         let Ok(about) = self.info.function_info(function) else { return };
         let names = self.functions.names();
@@ -160,7 +160,7 @@ impl Follower {
         }
     }
 
-    /// To be called when a function was recompiled. Notes in the recording if objects that its code
+    /// Call it when a function was recompiled. Notes in the recording if objects that its code
     /// reads differ from the known ones.
     pub(super) fn compiled(&self, function: FunctionId) {
         self.look_into_types(function);

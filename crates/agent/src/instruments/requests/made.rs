@@ -76,7 +76,7 @@ pub(super) struct Tokens {
     status: u32,
     begins: u32,
     ends: u32,
-    /// `None` where gRPC responses can't be distinguished from others.
+    /// `None` if gRPC responses can't be distinguished from others.
     grpc: Option<grpc::MadeTokens>,
 }
 
@@ -215,7 +215,7 @@ impl<'c> Ends<'c> {
 }
 
 /// A request begins, or its method resumes a request that began while nothing was recorded. Returns
-/// the request's number plus one; 0 where it is not recorded.
+/// the request's number plus one; 0 if it is not recorded.
 unsafe extern "C" fn begin(kept: i32, method: usize, host: usize, port: u32, path: usize, activity: usize) -> u32 {
     if is_stopped() {
         return 0;

@@ -25,7 +25,7 @@ pub(super) type Reason = Cow<'static, str>;
 
 /// The reason for a method whose code differs from the expected code.
 pub(super) const NOT_AS_KNOWN: Reason =
-    Cow::Borrowed("this version of the framework has other code there than is known");
+    Cow::Borrowed("this version of the framework has unknown code there");
 
 /// The reason for a member that has another name, or does not exist.
 pub(super) fn missing(name: &str) -> Reason {

@@ -50,7 +50,7 @@ impl KnownField {
         self.offset.load(Ordering::Relaxed) != 0
     }
 
-    /// Address of the field in an object; `None` where the object is null or has no such field.
+    /// Address of the field in an object; `None` if the object is null or has no such field.
     ///
     /// # Safety
     /// The address must be null or that of a live object, which does not move meanwhile.

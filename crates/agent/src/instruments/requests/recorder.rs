@@ -82,9 +82,9 @@ impl Recorder {
         });
     }
 
-    /// To be called when the calling thread gets another context while recording is stopped. As
-    /// further changes are not seen, the thread counts as working for no request until it gets a
-    /// context while recording runs.
+    /// Call it when the calling thread gets another context while recording is stopped. As further
+    /// changes are not seen, the thread counts as working for no request until it gets a context
+    /// while recording runs.
     pub(super) fn works_unseen(&self) {
         request_work::switch(0, || self.log.write_while_stopped(monotonic_ns(), Kind::REQUEST_ON_THREAD, |_| ()));
     }
@@ -118,7 +118,7 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a pending request. Returns its number; `None` where no number is left.
+    /// Notes a pending request. Returns its number; `None` if no number is left.
     pub(super) fn begin(&self, requests: &Requests, start: RequestStart) -> Option<u32> {
         let number = requests.take_number();
         match number.and_then(|number| requests.known(number)) {
@@ -134,9 +134,9 @@ impl Recorder {
         request.claim(self.number)
     }
 
-    /// To be called when a request that the program makes ends. `number` is the request's number
-    /// plus one; 0 for none. Records the status and outcome that `said` returns, if the request
-    /// began in the current recording.
+    /// Call it when a request that the program makes ends. `number` is the request's number plus
+    /// one; 0 for none. Records the status and outcome that `said` returns, if the request began in
+    /// the current recording.
     pub(super) fn end_numbered(number: u32, said: impl FnOnce() -> (u32, Outcome)) {
         let Some((number, requests)) = number.checked_sub(1).zip(under_way::of_process()) else { return };
         if let Some(recorder) = Self::current().filter(|_| !is_stopped())

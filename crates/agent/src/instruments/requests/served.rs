@@ -92,8 +92,8 @@ impl Server {
     }
 
     /// Finds the free bytes in objects of `Context`, and the server's field for disconnected
-    /// clients. To be called in the callbacks about the compilation of one of the methods, as the
-    /// types are loaded then.
+    /// clients. Call it in the callbacks about the compilation of one of the methods, as the types
+    /// are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         if self.free.load(Ordering::Relaxed) == 0
             && let Some(free) = self.free_bytes(info, names)
@@ -175,7 +175,7 @@ pub(super) struct Tokens {
     begins: u32,
     ends: u32,
     carrier: carrier::Tokens,
-    /// `None` where gRPC responses can't be distinguished from others.
+    /// `None` if gRPC responses can't be distinguished from others.
     grpc: Option<grpc::ServedTokens>,
 }
 

@@ -75,7 +75,7 @@ pub(super) fn verb(statement: &[u16]) -> &'static str {
     VERBS.iter().find(is_it).copied().unwrap_or(OTHER)
 }
 
-/// The text behind a mark; empty where there is no mark.
+/// The text behind a mark; empty if there is no mark.
 fn behind<'t>(text: &'t [u16], mark: &[u8]) -> &'t [u16] {
     let is_it = |part: &[u16]| part.iter().zip(mark).all(|(unit, byte)| *unit == u16::from(*byte));
     text.windows(mark.len()).position(is_it).map_or(&[], |at| &text[at + mark.len()..])

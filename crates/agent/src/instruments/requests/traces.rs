@@ -47,7 +47,7 @@ pub(super) static ACTIVITIES: Activities = Activities {
 };
 
 impl Activities {
-    /// Finds the fields with the numbers of activities. To be called in the callbacks about the
+    /// Finds the fields with the numbers of activities. Call it in the callbacks about the
     /// compilation of a method that uses activities, as the types are loaded then.
     pub(super) fn look_into(&self, info: &ProfilerInfo, names: &NameCache) {
         let is_library = |module: &ModuleId| names.assembly(info, *module).is_ok_and(|name| &*name == LIBRARY);

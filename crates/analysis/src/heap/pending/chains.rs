@@ -14,12 +14,12 @@ use super::blocked::{Awaited, threads_of_waits};
 use super::names::source_in_words;
 use super::roles::{ITERATOR_PROMISE, Part, Role, roles};
 
-/// Greatest number of links between a continuation and the awaiter: a wrapper, a delegate, a list,
+/// Maximum number of links between a continuation and the awaiter: a wrapper, a delegate, a list,
 /// its array.
 const MOST_LINKS: usize = 8;
-/// Greatest number of frames of a stack; further frames are merged into one.
+/// Maximum number of frames of a stack; further frames are merged into one.
 const MOST_FRAMES: usize = 200;
-/// Greatest number of steps, for a snapshot with few objects and per object. With many awaiters per
+/// Maximum number of steps, for a snapshot with few objects and per object. With many awaiters per
 /// task there are more paths than objects.
 const FEWEST_STEPS: usize = 20_000_000;
 const STEPS_PER_OBJECT: usize = 16;

@@ -23,7 +23,7 @@ use crate::thread_stacks::ThreadStack;
 use crate::waits::WaitReason;
 use chains::Chains;
 
-/// Time for which a thread must stand still before a snapshot, so that the snapshot can explain its
+/// Time that a thread must stand still before a snapshot, so that the snapshot can explain its
 /// wait. Samples are some time apart.
 const LEAST_STILL_NS: u64 = 50_000_000;
 
@@ -34,7 +34,7 @@ pub struct PendingFrame {
     pub name: Arc<str>,
     /// Kind of the function.
     pub kind: FunctionKind,
-    /// The place of the await at which the method waits; `None` if not known.
+    /// Location of the await at which the method waits; `None` if unknown.
     pub place: Option<AwaitPlace>,
 }
 
@@ -72,13 +72,13 @@ pub struct BlockedThread<'a> {
     /// Time of the snapshot that shows that the thread blocks, in nanoseconds since the start of
     /// the process's recording.
     pub time_ns: u64,
-    /// Time for which the program was paused for the snapshot, in nanoseconds.
+    /// Time that the program was paused for the snapshot, in nanoseconds.
     pub pause_ns: u64,
     /// The operation that the innermost method waits for, as text; `None` if it waits for several
     /// operations.
     pub waits_for: Option<Arc<str>>,
-    /// The chain of awaiters. The last one is the method on which the thread blocks. If a method
-    /// awaits several operations at once, methods that belong to only one of them are left out.
+    /// The chain of awaiters, ending with the method on which the thread blocks. If a method awaits
+    /// several operations at once, methods of only one of these are left out.
     pub frames: Vec<PendingFrame>,
 }
 

@@ -91,7 +91,7 @@ fn longest(row: &Collection<'_>) -> String {
     let kind = match row.kind {
         CollectionKind::Blocking => "a blocking collection",
         CollectionKind::Background => "a background collection",
-        CollectionKind::Foreground => "a foreground collection (during one in the background)",
+        CollectionKind::Foreground => "a foreground collection (during a background one)",
     };
     let cause = row.cause().map_or_else(String::new, |cause| format!(", caused by {}", cause.label()));
     let (length, generation, reason) = (time(row.pause_ns), row.generation, row.reason.words());

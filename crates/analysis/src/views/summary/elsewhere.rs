@@ -65,12 +65,12 @@ impl ElsewhereKind {
     }
 }
 
-/// The exceptions with the most frequent combination of type and place.
+/// The exceptions with the most frequent combination of type and location.
 #[derive(Debug, Clone)]
 pub struct FrequentExceptions<'a> {
     /// Type of the exception; empty if only calls of constructors were recorded.
     pub type_name: Box<str>,
-    /// Number of exceptions of that type thrown at that place.
+    /// Number of exceptions of that type thrown there.
     pub count: u64,
     /// The innermost own function on the stacks, or the throwing function if there is no own one.
     pub place: Option<FunctionRef<'a>>,
@@ -94,8 +94,8 @@ pub struct Elsewhere<'a> {
     pub most: Option<(FunctionRef<'a>, u64)>,
     /// Number of collections by the highest collected generation: 0, 1, and 2 or above.
     pub generations: [u64; 3],
-    /// The most frequent exceptions by type and place. If only calls of constructors were recorded,
-    /// the own function below which most exceptions were created.
+    /// The most frequent exceptions by type and location. If only calls of constructors were
+    /// recorded, the own function below which most exceptions were created.
     pub exceptions: Option<FrequentExceptions<'a>>,
 }
 

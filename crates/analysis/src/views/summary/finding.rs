@@ -114,8 +114,8 @@ pub struct Finding {
     pub cost: f64,
     /// The share that the sentence mentions, 0 to 1.
     pub share: f64,
-    /// 95 % bounds of the share. Both equal the share if it was measured completely. A sentence
-    /// that needs a minimum share appears only if the lower bound reaches it.
+    /// 95 % bounds of the share; both equal it if it is exact. A sentence that needs a minimum
+    /// share appears only if the lower bound reaches it.
     pub bounds: (f64, f64),
     /// The function that the sentence names; `None` if it names none.
     pub function: Option<FindingFunction>,
@@ -136,16 +136,16 @@ pub struct FindingFunction {
     pub module_path: String,
     /// Metadata token of the method in that assembly.
     pub token: u32,
-    /// Place in the function's code that the sentence is about; `None` for the whole function.
+    /// Location in the function's code that the sentence is about; `None` for the whole function.
     pub place: Option<FindingPlace>,
 }
 
-/// A place in code like [`CodePlace`], with owned data.
+/// A code location like [`CodePlace`], with owned data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingPlace {
     place: CodePlace<'static>,
     callee: Option<String>,
-    /// Text that stands between the sentence and the line of the place.
+    /// Text between the sentence and the source line.
     pub lead: &'static str,
 }
 
@@ -159,7 +159,7 @@ impl FindingPlace {
         Self { place: CodePlace { callee: None, ..place }, callee, lead }
     }
 
-    /// The place without its text.
+    /// The location without its text.
     #[must_use]
     pub fn code_place(&self) -> CodePlace<'_> {
         CodePlace { callee: self.callee.as_deref(), ..self.place }

@@ -53,18 +53,18 @@ pub struct OwnRow<'a> {
     /// Work of the function and of all framework code below it, up to the next own function. It is
     /// CPU time, or wall time if CPU time was not measured.
     pub work_ns: u64,
-    /// 95 % bounds of that work. They come from the clock of `calls` and the cost of its hooks. For
-    /// sampled work they come from its share of all samples.
+    /// 95 % bounds of that work: from the clock of `calls` and the cost of its hooks, or for
+    /// sampled work, from its share of all samples.
     pub work_bounds_ns: (u64, u64),
-    /// Time for which threads waited below the function, for locks, timeouts, files, sockets, tasks
-    /// and events.
+    /// Time that threads waited below the function, for locks, timeouts, files, sockets, tasks and
+    /// events.
     pub waited_ns: u64,
     /// The callees with the largest amounts of the metric, and these amounts. Only the first
     /// functions by samples have them.
     pub calls: [Option<(FunctionRef<'a>, u64)>; sampled::MOST_CALLEES],
 }
 
-/// Time for which threads waited for one kind of thing, below one own function.
+/// Time that threads waited for one kind of thing, below one own function.
 #[derive(Debug, Clone, Copy)]
 struct OwnWait<'a> {
     function: Option<FunctionRef<'a>>,
@@ -109,7 +109,7 @@ pub struct Summary<'a> {
     pub threads: SampledThreads<'a>,
     /// Allocations of all types, the most bytes first; `None` if they were not recorded.
     pub allocated: Option<Allocations<'a>>,
-    /// Conditions and sums of the selected part of the recording.
+    /// How the selected part was recorded, and its totals.
     pub conditions: Conditions<'a>,
 }
 
@@ -203,7 +203,7 @@ pub fn summary<'a>(recording: &'a Recording, query: &Query) -> Result<Summary<'a
 /// The command with which the user records more of the same program: `attach` if the program kept
 /// running after the recording, else `run`.
 fn again(recording: &Recording) -> &'static str {
-    if ran_on(recording) { "attach PID" } else { "run" }
+    if ran_on(recording) { "clrscope attach PID" } else { "clrscope run" }
 }
 
 /// The sentences of a summary over all recorded data, ordered by cost.

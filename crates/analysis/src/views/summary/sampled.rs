@@ -36,7 +36,7 @@ pub struct KindRow {
     pub kind: SampleKind,
     /// Number of samples of this kind.
     pub samples: u64,
-    /// CPU time that these samples stand for.
+    /// CPU time that these samples represent.
     pub time_ns: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct StateRow<'a> {
     pub state: ThreadState,
     /// Number of samples that found threads in this state.
     pub samples: u64,
-    /// Thread time that these samples stand for.
+    /// Thread time that these samples represent.
     pub time_ns: u64,
     /// For ready threads, the part of that time that may not be work, because the stack is unknown
     /// or waits for something, as in a spin lock.
@@ -58,7 +58,7 @@ pub struct StateRow<'a> {
     pub most: Option<(FunctionRef<'a>, u64)>,
 }
 
-/// Threads of a summary by samples: rows of the important threads, and sums over the other threads.
+/// Threads of a summary by samples: rows of the important threads, and totals of the others.
 #[derive(Debug, Clone, Default)]
 pub struct SampledThreads<'a> {
     /// Threads whose share is large enough for a row, the largest share first.

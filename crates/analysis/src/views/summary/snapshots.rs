@@ -26,15 +26,15 @@ pub(super) fn found(recording: &Recording, query: &Query) -> Vec<Finding> {
             let (pid, lasted) = (process.pid, time(process.duration_ns));
             match moment {
                 Moment::Resident(_) => {
-                    format!("there is no snapshot of the heap at {moment}: process {pid} never had so much in memory")
+                    format!("there is no snapshot of the heap at {moment}: process {pid} never had that much in memory")
                 }
                 _ => format!("there is no snapshot of the heap at {moment}: process {pid} was recorded for {lasted}"),
             }
         }));
         if is_wanted_at_end && process.refusal().is_none() && lacks_its_last(process) {
             texts.push(format!(
-                "there is no snapshot of the heap at the end of process {}: it ended without saying so, as by a signal or by an \
-                 exception that nobody caught",
+                "there is no snapshot of the heap at the end of process {}: it ended abruptly, as by a signal or an \
+                 unhandled exception",
                 process.pid
             ));
         }
@@ -72,9 +72,9 @@ fn outcome(snapshot: &HeapSnapshot) -> String {
             let objects = number(snapshot.objects);
             let size = bytes(snapshot.bytes);
             let pause = time(snapshot.pause_ns);
-            format!("{what} has {objects} objects of {size}; the program stood still for {pause}")
+            format!("{what} has {objects} objects of {size}; the program was stopped for {pause}")
         }
-        SnapshotState::NoRoom => format!("{what} found no room, and is not shown: {}", one_line(why)),
+        SnapshotState::NoRoom => format!("{what} could not be stored, and is not shown: {}", one_line(why)),
         SnapshotState::Refused => format!("{what} could not be taken: {}", one_line(why)),
         _ => format!("{what} was cut, and is not shown: the program ended while it was taken"),
     }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(missed(&process), ["3s"]);
     }
 
-    /// One snapshot stands for all sizes that were exceeded at once.
+    /// One snapshot represents all sizes that were exceeded at once.
     #[test]
     fn sizes_behind_the_last_snapshot_were_never_reached() {
         let moments = [100_u64 << 20, 1 << 30, 2 << 30].map(Moment::Resident);
@@ -129,7 +129,7 @@ mod tests {
         assert!(text.starts_with("snapshot 1 of the heap has 10,000,273 objects of "), "{text}");
         let full =
             HeapSnapshot { number: 2, name: "a\nb".into(), state: SnapshotState::NoRoom, why: "full".into(), ..whole };
-        assert_eq!(outcome(&full), "snapshot 2 'a\\nb' of the heap found no room, and is not shown: full");
+        assert_eq!(outcome(&full), "snapshot 2 'a\\nb' of the heap could not be stored, and is not shown: full");
         let cut = HeapSnapshot { number: 3, ..HeapSnapshot::default() };
         assert!(outcome(&cut).contains("was cut"));
     }

@@ -51,8 +51,8 @@ pub(super) fn found(evidence: &Evidence<'_, '_>, recording: &Recording, query: &
     let awaits = async_code.map(|row| {
         let name = row.function.label();
         format!(
-            "{name} awaits, which keeps no thread, so neither cpu nor wall shows that time: {again} -i awaits shows how long \
-             each of its awaits took"
+            "{name} spends time in awaits, which hold no thread, so cpu and wall miss it: {again} -i awaits shows how \
+             long each of its awaits took"
         )
     });
     [Some(waits), awaits].into_iter().flatten().map(|text| Finding::exact(FindingKind::Wait, text, unused)).collect()

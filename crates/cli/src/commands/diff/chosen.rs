@@ -130,7 +130,7 @@ impl KnownLabels {
 }
 
 fn both_have(file: &Path) -> Failure {
-    let why = "its labels are those of --before and those of --after, and nothing differs from itself";
+    let why = "its labels match both --before and --after";
     Failure::usage(format!("{} is on both sides", shown(file)), why, "name labels that only one of the sides has")
 }
 

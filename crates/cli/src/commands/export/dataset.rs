@@ -53,7 +53,7 @@ pub(super) fn export(options: &ExportTask) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!("cannot add {failed} of {} to {}", some(recordings.len()), shown(folder));
-    Err(Failure::new(what, "each is named above with the reason", "see to these alone; the others are added"))
+    Err(Failure::new(what, "each is named above with the reason", "fix these; the others were added"))
 }
 
 /// Reason why a recording was not added.
@@ -96,7 +96,7 @@ fn cannot_write(folder: &Path, error: &DatasetError) -> Failure {
             Failure::new(what, format!("{}: {}", shown(path), reason(error)), "choose another folder with -o")
         }
         DatasetError::NotADataset(_) => {
-            let why = "the folder has files, and is no data set of clrscope";
+            let why = "the folder has files, but is not a data set of clrscope";
             Failure::new(what, why, "name a new folder, an empty one, or a data set")
         }
         DatasetError::Busy(_) => {

@@ -20,7 +20,7 @@ use crate::terminal::say;
 pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[PathBuf]) -> Result<(), Failure> {
     let what = || format!("cannot export the recordings in {}", shown(&options.recording));
     let Some(output) = &options.output else {
-        let why = "there is a file for each of them, and no folder to put them into";
+        let why = "each becomes a file, and no folder is named for the files";
         return Err(Failure::usage(what(), why, "write -o FOLDER"));
     };
     fs::create_dir_all(output).map_err(|error| {
@@ -46,7 +46,7 @@ pub(super) fn export(options: &ExportTask, format: &dyn Exporter, recordings: &[
         return Ok(());
     }
     let what = format!("cannot export {failed} of {} recordings in {}", recordings.len(), shown(&options.recording));
-    Err(Failure::new(what, "each is named above with the reason", "see to these alone; the others are exported"))
+    Err(Failure::new(what, "each is named above with the reason", "fix these; the others were exported"))
 }
 
 /// File name of an export: the recording's name with the extension of the format.

@@ -27,7 +27,7 @@ impl Framework {
                 let hint = "give the folder of a checkout of clrscope";
                 Failure::new(
                     format!("{} has no clr-profiler", shown(given)),
-                    format!("neither there nor in {INSIDE} below is its Cargo.toml"),
+                    format!("its Cargo.toml is neither there nor in {INSIDE} below"),
                     hint,
                 )
             });
@@ -35,8 +35,8 @@ impl Framework {
         let places = [env::current_dir(), env::current_exe().and_then(fs::canonicalize)];
         let around = places.iter().flatten().find_map(|place| place.ancestors().find_map(in_folder));
         around.map(Self).ok_or_else(|| {
-            let why = "it is not published yet, and no checkout of clrscope is around this folder or this program";
-            Failure::new("clr-profiler is not to be had", why, "say where a checkout is: --framework DIR")
+            let why = "it is not published yet, and neither this folder nor this program is in a checkout of clrscope";
+            Failure::new("cannot find clr-profiler", why, "name a checkout: --framework DIR")
         })
     }
 

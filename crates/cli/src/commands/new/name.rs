@@ -90,7 +90,7 @@ impl CrateName {
             return Err(format!("it is longer than {LONGEST} characters"));
         }
         if TAKEN.contains(&text) {
-            return Err("the word has a meaning of its own in Rust or cargo".to_owned());
+            return Err("it is a reserved word of Rust or cargo".to_owned());
         }
         Ok(Self(text.to_owned()))
     }

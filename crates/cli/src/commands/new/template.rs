@@ -43,9 +43,9 @@ pub(crate) static TEMPLATES: [Template; 4] = [
     template! { "allocations" from "allocations", "{4B7D2E91-6C1F-4A58-9E37-2D0A8C5F1B66}", "Amounts.dll allocate":
     "sums objects and bytes by class" },
     template! { "exceptions" from "exceptions", "{0C8B5F0A-5B8B-4C57-9E0B-5C6E4C0B8A21}", "Exceptions.dll":
-    "tells each exception with its stack, its filters and who caught it" },
+    "reports each exception with its stack, filters and catcher" },
     template! { "sampler" from "sampler", "{9A36C0D4-57E8-4F1B-8B02-61D7E94A3C5D}", "Amounts.dll compute 3000":
-    "looks at the stacks of all threads a hundred times a second" },
+    "samples the stacks of all threads a hundred times a second" },
 ];
 
 impl Template {

@@ -94,7 +94,7 @@ fn check_size(process: &Process) -> Result<(), Failure> {
         return Ok(());
     }
     let (pid, seconds) = (process.pid(), stop.as_secs());
-    let what = format!("cannot read the heap of process {pid} without being told so");
-    let why = format!("it has {} MB of private memory, and may stand still for about {seconds} s", bytes >> 20);
-    Err(Failure::new(what, why, "give --force, or --no-heap for the threads alone"))
+    let what = format!("cannot read the heap of process {pid} without --force");
+    let why = format!("it has {} MB of private memory, and may be stopped for about {seconds} s", bytes >> 20);
+    Err(Failure::new(what, why, "add --force, or --no-heap for the threads alone"))
 }

@@ -14,8 +14,8 @@ use gnu::with_growth;
 use musl::with_growth;
 
 /// The address range of the calling thread's stack. For the first thread of the program this
-/// includes the range into which the stack may still grow. `None` if the C library does not know
-/// the range. The C library may allocate.
+/// includes the range for the stack's growth. `None` if the C library does not know the range. The
+/// C library may allocate.
 pub(crate) fn stack_bounds() -> Option<Range<usize>> {
     // SAFETY: an attribute object that is initialised by the call that succeeds and destroyed after
     // use.

@@ -20,7 +20,7 @@ use crate::parallel::both;
 use crate::payload::PayloadReader;
 use crate::records::{Arena, InFile, MatchedPatterns};
 
-/// Greatest number of listed problems of one kind; further ones are only counted.
+/// Maximum number of listed problems of one kind; further ones are only counted.
 const MOST_PROBLEMS: usize = 1_000;
 
 /// Reads all readable data. Dictionaries are decoded; trees are checked but not decoded.

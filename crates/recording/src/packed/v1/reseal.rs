@@ -18,10 +18,10 @@ pub struct Claims {
     pub part: u32,
     /// Records, nodes or entries.
     pub count: u32,
-    /// Stored bytes. A changed value is written as it is; an unchanged one is replaced by the
+    /// Stored bytes. A changed value is written unchecked; an unchanged one is replaced by the
     /// correct value.
     pub stored: u64,
-    /// Bytes of content. A changed value is written as it is; an unchanged one is replaced by the
+    /// Bytes of content. A changed value is written unchecked; an unchanged one is replaced by the
     /// correct value.
     pub plain: u64,
 }

@@ -151,7 +151,7 @@ impl Head {
     }
 }
 
-/// Greatest memory use of a context of the library.
+/// Largest memory use of a context of the library.
 const CONTEXT: usize = 256 << 10;
 
 /// State of a decompression. The zstd library allocates from the system, and on failure can only

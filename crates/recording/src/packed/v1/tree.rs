@@ -5,7 +5,7 @@ use crate::varint::{Varints, put};
 
 /// Number of nodes in a part.
 pub(super) const PART_NODES: usize = 1 << 17;
-/// Greatest length of a path that is repeated at the start of a part: longer paths would make up
+/// Maximum length of a path that is repeated at the start of a part: longer paths would make up
 /// most of the part.
 const LONGEST_PATH: usize = 1 << 13;
 /// Least number of bytes that the content needs for a node: one in each of the three full columns.

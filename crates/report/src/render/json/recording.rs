@@ -114,7 +114,7 @@ fn all_losses(recording: &Recording) -> Vec<Object> {
     sums.values().map(loss).collect()
 }
 
-/// The losses of a reason; `details` only where there are any.
+/// The losses of a reason; `details` only if there are any.
 fn loss(loss: &Loss) -> Object {
     let mut all = object([
         ("reason", json!(loss.reason.name())),

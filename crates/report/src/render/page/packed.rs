@@ -74,7 +74,7 @@ struct Packing {
     column: usize,
     plain: bool,
     values: String,
-    /// Words that people see in place of the value, by row.
+    /// Text shown instead of the value, by row.
     words: String,
 }
 

@@ -107,7 +107,7 @@ fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
 }
 
-/// The first `most` texts, each once and none empty, and the number of the others.
+/// The first `most` texts, without duplicates and none empty, and the number of the others.
 fn distinct(all: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for text in all {
@@ -183,7 +183,8 @@ fn own_memory(processes: &[ProcessConditions<'_>]) -> Option<Fact> {
         *sum = sum.saturating_add(bytes);
     }
     let took: Vec<String> = sums.iter().map(|(instrument, sum)| format!("{instrument} took {}", bytes(*sum))).collect();
-    let text = || format!("tables of {} in the program, beside the recording", took.join(", those of "));
+    let text =
+        || format!("tables of {} in the program's memory, in addition to the recording", took.join(", those of "));
     (!took.is_empty()).then(|| Fact::new("memory", text()))
 }
 
@@ -258,7 +259,7 @@ fn end(recording: &Recording) -> String {
     match recording.run.exit {
         Some(Exit::Code(code)) => format!("exit code {code}"),
         Some(Exit::Signal(signal)) if !stack_overflows(recording).is_empty() => {
-            format!("ended by signal {signal}, a stack overflow as it seems")
+            format!("ended by signal {signal}, apparently a stack overflow")
         }
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
         None if is_complete(recording) => "ended by itself".to_owned(),
@@ -345,7 +346,7 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
 }
 
 /// Remark about the end of a process, where no regular end was seen: `, ran on`, `, end not seen`.
-/// Empty where the line about the run says it for all processes.
+/// Empty if the line about the run says it for all processes.
 fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {
         (true, _) => "",
@@ -385,11 +386,11 @@ fn inlining(calls: &CallsInfo, includes: bool) -> &'static str {
     match (calls.noinline, includes) {
         (true, _) => "disabled: every call is counted",
         (false, true) => {
-            "calls to functions that --include names are never inlined and all counted; calls to others are not counted \
-             where they were inlined, their time is the caller's"
+            "calls to functions that --include names are never inlined and all counted; other calls are not counted if \
+             they were inlined, and their time counts for the caller"
         }
         (false, false) => {
-            "as without the profiler: calls to inlined methods are not counted, their time is the caller's"
+            "as without the profiler: calls to inlined methods are not counted, and their time counts for the caller"
         }
     }
 }
@@ -399,7 +400,7 @@ fn not_shown(calls: &CallsInfo) -> String {
         (calls.native, "unmanaged calls"),
         (calls.helpers, "runtime helpers"),
         (calls.trivial, "trivial leaf methods"),
-        (false, "dynamic methods (what they call is)"),
+        (false, "dynamic methods (their callees are shown)"),
     ];
     all.iter().filter(|(shown, _)| !shown).map(|(_, what)| *what).collect::<Vec<_>>().join(", ")
 }

@@ -17,7 +17,7 @@ pub(crate) fn flow_heading(row: &FlowRow<'_>, several: bool) -> String {
     let name = if thread.name.is_empty() { thread.role.name() } else { &thread.name };
     let of = if several { format!(" of process {}", row.function.pid) } else { String::new() };
     let title = format!("thread {}{of} ({})", thread.id, one_line(name));
-    let units = "  seconds since the start of the run; behind each return how long the call took";
+    let units = "  seconds since the start of the run; after each return, how long the call took";
     styled(TITLE, &title) + &styled(FAINT, units) + "\n"
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::render::{About, Guard, LogGroup, Renderer, Rows, Section, Style, ThreadKey};
 
-/// Part of a log that has been shown.
+/// How much of a log has been shown.
 #[derive(Debug, Default)]
 pub struct FollowState {
     seen: ShownRows,

@@ -232,7 +232,7 @@ fn indentation(depth: usize, width: usize) -> String {
     let most = (width / MOST_INDENT).min(WIDEST_INDENT);
     match depth * STEP {
         spaces if spaces <= most => " ".repeat(spaces),
-        _ => format!("{:>most$} ", format!("({depth})")),
+        _ => format!("{:>most$} ", format!("depth {depth}")),
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     fn deep_nodes_say_their_depth_instead_of_leaving_the_screen() {
         assert_eq!(indentation(0, 80), "");
         assert_eq!(indentation(10, 80), " ".repeat(20));
-        assert_eq!(indentation(11, 80), format!("{:>20} ", "(11)"));
+        assert_eq!(indentation(11, 80), format!("{:>20} ", "depth 11"));
         assert_eq!(indentation(10_000, 80).len(), 21);
     }
 }

@@ -81,8 +81,8 @@ impl Head {
     /// Line about the run: the command, how long it ran, how it ended, and the runtime. The date is
     /// left out first, then a part of the command.
     fn run(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
-        let command = command(recording);
-        let of_run = format!(": {}, {}", facts::length_and_end(recording), runtimes(&conditions.processes));
+        let command = format!("'{}", command(recording));
+        let of_run = format!("': {}, {}", facts::length_and_end(recording), runtimes(&conditions.processes));
         let date = facts::date(recording).map_or_else(String::new, |date| format!(", {date}"));
         let room = |rest: &str| self.width.saturating_sub(columns(rest));
         let rest = if columns(&command) + columns(&date) <= room(&of_run) { of_run.clone() + &date } else { of_run };
@@ -114,7 +114,7 @@ impl Head {
     }
 }
 
-/// Number of processes where there are several, and their runtimes.
+/// Number of processes if there are several, and their runtimes.
 fn runtimes(processes: &[ProcessConditions<'_>]) -> String {
     let mut runtimes: Vec<&str> = processes.iter().map(runtime).collect();
     runtimes.sort_unstable();

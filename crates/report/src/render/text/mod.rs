@@ -96,7 +96,7 @@ impl<'o> Text<'o> {
         }
     }
 
-    /// Text in the place of rows.
+    /// Text instead of rows.
     fn nothing(&mut self, section: &Section) -> io::Result<()> {
         if section.nothing.is_empty() {
             return Ok(());
@@ -166,7 +166,7 @@ impl<'o> Text<'o> {
         }
         let picture = flame::draw(&frames, self.width, self.on_terminal);
         self.write(&picture.text)?;
-        let folded = "Dots are frames too narrow to be drawn: they, and what they called, are";
+        let folded = "Frames too narrow to be drawn, shown as dots, and their callees:";
         if picture.folded > 0 {
             self.write(&footnote(&format!("{folded} {}.", units::count(picture.folded as u64)), self.prose))?;
         }

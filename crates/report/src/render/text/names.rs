@@ -106,7 +106,7 @@ fn counter_forms(text: String) -> impl Iterator<Item = String> {
     whole.into_iter().chain(short)
 }
 
-/// Names longer than this lose their inner namespaces, even where there is room.
+/// Names longer than this lose their inner namespaces, even if there is room.
 const LONGEST_NAME: usize = 160;
 /// A method's name is not made shorter than this to make room for the text after it.
 const LEAST_METHOD: usize = 12;

@@ -16,9 +16,9 @@ pub(super) fn bullet(text: &str, width: usize) -> String {
     format!("- {}\n", lines.join("\n  "))
 }
 
-/// A short table of the functions with the most work, for the end of a run. Lists own code
-/// including the framework code that it calls; if no own code worked, framework code. A line below
-/// the table tells where threads waited and what the runtime did.
+/// A short table of the functions with the most work, for the end of a run: own code, including the
+/// framework code that it calls, or framework code if no own code worked. A line below says where
+/// threads waited and what the runtime did.
 #[must_use]
 pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     let totals = &view.conditions.totals;

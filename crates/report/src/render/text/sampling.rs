@@ -42,8 +42,8 @@ pub(super) fn inlined(of: &SamplingConditions<'_>) -> Option<String> {
 pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     let part = of.unknown_awaiter as f64 / of.samples.max(1) as f64;
     let mut text = format!(
-        "not known in {} of {} samples ({}), in methods that resumed after an await: they are shown below [unknown \
-         awaiter]; --paths physical shows the stacks of the threads",
+        "not known in {} of {} samples ({}), in methods that resumed after an await; trees show these methods below \
+         [unknown awaiter]; --paths physical shows the stacks of the threads",
         share(part),
         count(of.samples),
         of.instrument
@@ -51,7 +51,7 @@ pub(super) fn awaiters(of: &SamplingConditions<'_>) -> Option<String> {
     // Samples of perf events are looked at when the method may have ended.
     let is_perf = of.sampler.is_some_and(|sampler| sampler.engine == SamplingEngine::Perf);
     if is_perf && of.instrument == instrument::CPU && part >= WORTH_ANOTHER_ENGINE {
-        text.push_str("; cpu:engine=timer knows nearly all of them");
+        text.push_str("; cpu:engine=timer finds nearly all of them");
     }
     (of.unknown_awaiter > 0).then_some(text)
 }
@@ -116,9 +116,9 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     match (is_cpu, engine) {
         (true, "") => {}
         (true, engine) => text.push_str(&format!(" by {engine}")),
-        (false, "") => text.push_str(" by what the system says of each thread"),
+        (false, "") => text.push_str(" by the system's state of each thread"),
         (false, engine) => {
-            text.push_str(&format!(" by what the system says of each thread, of those that run by {engine}"))
+            text.push_str(&format!(" by the system's state of each thread, and by {engine} for running threads"))
         }
     }
     let clock = if is_cpu { " of CPU time" } else { "" };
@@ -146,7 +146,7 @@ pub(super) fn sampled(of: &SamplingConditions<'_>) -> String {
     }
     let sampler = of.sampler;
     if is_cpu && sampler.is_some_and(|sampler| sampler.engine == SamplingEngine::Timer) {
-        text.push_str("; timers fire at the kernel's ticks, so a loop in step with the ticks is misjudged");
+        text.push_str("; timers fire at the kernel's ticks, and misjudge loops in step with them");
     }
     let whys = [sampler.map(|sampler| &sampler.why_engine), sampler.map(|sampler| &sampler.why_no_kernel)];
     for why in whys.into_iter().flatten().filter(|why| !why.is_empty()) {

@@ -29,12 +29,12 @@ const MOST_STEPS: usize = 400;
 pub(super) struct Column {
     /// Title of the column.
     title: &'static str,
-    /// Rank by which narrow terminals omit the column: the highest first, all with the same number
-    /// at once; 0 never.
+    /// Rank for leaving out columns on narrow terminals: the highest goes first, all its columns at
+    /// once; 0 always stays.
     dispensable: u8,
     /// Whether the column is left-aligned: text rather than numbers.
     left: bool,
-    /// Kind of the names in the column, which are shortened where there is no room.
+    /// Kind of the names in the column, which are shortened if there is no room.
     names: Option<NameKind>,
 }
 
@@ -150,7 +150,7 @@ impl Table {
         (0..=last).map(width).collect()
     }
 
-    /// Whether a column is shortened where there is no room.
+    /// Whether a column is shortened if there is no room.
     fn is_flexible(&self, column: usize) -> bool {
         self.columns[column].names.is_some() || (self.columns[column].left && column + 1 == self.columns.len())
     }

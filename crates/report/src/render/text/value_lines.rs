@@ -92,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// Dots where there are more elements than were recorded.
+    /// Dots if there are more elements than were recorded.
     fn more(&mut self, kept: u64, count: u64, depth: usize) {
         if kept < count {
             self.add("...", depth);

@@ -113,7 +113,7 @@ pub(super) fn known(found: &Value<'_>) -> Option<String> {
     Some(format!("{} of {count} [{}]", short(type_name), listed(items.iter().map(item).collect(), count)))
 }
 
-/// Items with commas; dots where there are more.
+/// Items with commas; dots if there are more.
 fn listed(mut items: Vec<String>, count: u64) -> String {
     if (items.len() as u64) < count {
         items.push("...".to_owned());
@@ -148,7 +148,7 @@ fn string(text: &str, length: u32, is_cut: bool) -> String {
     format!("\"{}\"{end}", escaped(&shown, '"'))
 }
 
-/// A character as C# writes it; half of a surrogate pair by its number.
+/// A character in C# notation; half of a surrogate pair by its number.
 fn character(unit: u16) -> String {
     match char::from_u32(u32::from(unit)) {
         Some(c) => format!("'{}'", escaped(&c.to_string(), '\'')),
@@ -156,7 +156,7 @@ fn character(unit: u16) -> String {
     }
 }
 
-/// Text between quotes as C# writes it, with characters escaped that would end the quotes or change
+/// Text between quotes in C# notation, with characters escaped that would end the quotes or change
 /// what a terminal shows.
 fn escaped(text: &str, quote: char) -> String {
     let mut all = String::with_capacity(text.len());

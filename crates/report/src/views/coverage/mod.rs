@@ -254,11 +254,11 @@ impl<'a> OpenView<'a> {
             let sums = self.coverage.sums();
             let [lines, branches] = [sums.line_share(), sums.branch_share()].map(share);
             let all = [sums.lines, sums.branches].map(count);
-            said.push(format!("All together {lines} of {} lines and {branches} of {} branches.", all[0], all[1]));
+            said.push(format!("In all {lines} of {} lines and {branches} of {} branches.", all[0], all[1]));
         }
         if self.coverage.unknown_methods > 0 {
             said.push(format!(
-                "{} methods are not shown: the files of their assemblies are no longer what they were when they ran.",
+                "{} methods are not shown: the files of their assemblies have changed since the run.",
                 count(self.coverage.unknown_methods)
             ));
         }
@@ -269,7 +269,7 @@ impl<'a> OpenView<'a> {
         let sheet = class_sheet();
         let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("class", 0), ("file", 1)]).collect();
         let section = Section {
-            title: Title::Bold("Classes, those with most lines that were not run first".to_owned()),
+            title: Title::Bold("Classes, by number of lines that were not run".to_owned()),
             what: "classes",
             text_rows: Some(MOST_CLASSES),
             ..sheet.section("classes", Style::Table, &text)
@@ -284,7 +284,7 @@ impl<'a> OpenView<'a> {
         let sheet = method_sheet();
         let text: Vec<(&'static str, u8)> = SUMS_IN_TEXT.into_iter().chain([("name", 0), ("line", 6)]).collect();
         let section = Section {
-            title: Title::Bold("Methods, those with most lines that were not run first".to_owned()),
+            title: Title::Bold("Methods, by number of lines that were not run".to_owned()),
             nothing: nothing("method with lines"),
             what: "methods",
             ..sheet.main(&self.request, "rows", Style::Table, &text)

@@ -149,7 +149,7 @@ pub(super) fn section(opened: &OpenView<'_>, renderer: &mut dyn Renderer) -> io:
     let text =
         [("state", 0), ("hits", 2), ("branches", 4), ("branches_covered", 4), ("file", 3), ("line", 0), ("source", 0)];
     let section = Section {
-        title: Title::Bold("The source, with what was run of it".to_owned()),
+        title: Title::Bold("The source, with the lines that were run".to_owned()),
         nothing: note.clone().unwrap_or_default(),
         what: "lines of source",
         text_rows: Some(MOST_LINES),

@@ -57,7 +57,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Nodes> {
 impl HeapRows for Nodes {
     const NAME: &'static str = "dominators";
     const ABOUT: &'static str =
-        "The tree of what holds what alone, by type, with the bytes that would be free without it";
+        "Dominator tree by type: what alone keeps what alive, and the bytes that its end would free";
     const SORTS: &'static [Sort] = &[];
     const TEXT_ROWS: Option<usize> = None;
     const LAYOUT: Layout = Layout::Dense;

@@ -35,7 +35,7 @@ impl<'a> FieldLines<'a> {
         known.entry(field.to_owned()).or_insert_with(find).as_ref()
     }
 
-    /// ` (Cart.cs:12)`, to follow the name of a field; empty where no line is known.
+    /// ` (Cart.cs:12)`, to follow the name of a field; empty if no line is known.
     fn behind(&mut self, field: Option<&str>) -> String {
         let found = field.and_then(|field| self.find(field));
         line_behind(found)

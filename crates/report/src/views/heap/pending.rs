@@ -66,7 +66,7 @@ fn sheet<'c>(processes: bool) -> Sheet<'c, Operations> {
 
 impl HeapRows for Operations {
     const NAME: &'static str = "pending";
-    const ABOUT: &'static str = "Async operations that wait, merged by who awaits whom, with what they wait for";
+    const ABOUT: &'static str = "Pending async operations, merged by who awaits whom, with what they wait for";
     const TAKES: &'static [&'static [Flag]] = &[&[Flag::Limit, Flag::Verbose, Flag::Snapshot]];
     const SORTS: &'static [Sort] = &[Sort::Calls, Sort::Name];
     const TEXT_ROWS: Option<usize> = Some(20);

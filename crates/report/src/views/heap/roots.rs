@@ -42,7 +42,7 @@ impl Row for WayEntry<'_> {
 
 /// A step in one line: the reference that leads to the object, and the object's type.
 fn line(step: &HeapPathStep) -> String {
-    let again = if step.repeats { ", which leads to such again" } else { "" };
+    let again = if step.repeats { ", which leads to another such" } else { "" };
     match step.place.label().as_str() {
         "" => format!("  {}{again}", step.type_name),
         place => format!("  {place} -> {}{again}", step.type_name),
@@ -97,7 +97,7 @@ fn step(step: &HeapPathStep) -> Object {
 
 impl HeapRows for Ways {
     const NAME: &'static str = "roots";
-    const ABOUT: &'static str = "Who holds objects: paths from the roots, with each field; --type selects objects";
+    const ABOUT: &'static str = "What holds objects: paths from the roots, with each field; --type selects objects";
     const SORTS: &'static [Sort] = &[Sort::Own, Sort::Calls, Sort::Name];
     const TEXT_ROWS: Option<usize> = Some(10);
 

@@ -48,7 +48,7 @@ fn sheet<'c>(side: &'static str) -> Sheet<'c, Snapshots> {
     ])
 }
 
-/// Words before a snapshot's sentence that name its side, where there are two sides.
+/// Words before a snapshot's sentence that name its side, if there are two sides.
 fn side_of(key: &str) -> &'static str {
     match key {
         "before" => "Before: ",
@@ -75,12 +75,12 @@ fn sentence(row: &SnapshotRef<'_>) -> String {
     let (at, objects, size) = (time(row.time_ns()), count(row.objects), bytes(row.bytes));
     let mut text = match row.why_cut() {
         None => format!(
-            "Snapshot{which}{named} at {at}, {how}: {objects} objects with {size}; the program stood still for {}.",
+            "Snapshot{which}{named} at {at}, {how}: {objects} objects with {size}; the program was stopped for {}.",
             time(*pause_ns)
         ),
         Some(why) => format!(
             "Snapshot{which}{named} at {at}, {how}, is not complete: {why}. {objects} objects with {size} were \
-             written; what they retain, and who holds them, is said of these alone."
+             written; what they retain, and what holds them, is shown for these only."
         ),
     };
     let Missing { chunks, references, roots, objects } = row.missing;
@@ -118,8 +118,8 @@ pub(super) fn note_of_cut(recording: &Recording, request: &Request, shown: &[Sna
     let is_shown = |cut: &CutSnapshot<'_>| shown.iter().any(|shown| std::ptr::eq(shown.snapshot, cut.snapshot));
     let said = |cut: CutSnapshot<'_>| {
         let number = cut.snapshot.number;
-        let there = if cut.is_there { format!(" What was written of it: --snapshot {number}.") } else { String::new() };
-        format!("Snapshot {number} is not complete, and nothing of it is shown: {}.{there}", cut.why)
+        let there = if cut.is_there { format!(" --snapshot {number} shows what was written.") } else { String::new() };
+        format!("Snapshot {number} is not complete, and is not shown: {}.{there}", cut.why)
     };
     let cut = cut_snapshots(recording, &request.query).into_iter();
     let all: Vec<String> = cut.filter(|cut| !is_shown(cut)).map(said).collect();

@@ -111,7 +111,7 @@ impl OfSummary<'_> {
         ]);
         let size = all.iter().fold(0_u64, |sum, snapshot| sum.saturating_add(snapshot.bytes));
         let (first, of) = (types.len(), count(*all_types as u64));
-        let title = format!("The heap by what types retain ({first} of {of} types; {} in all)", bytes(size));
+        let title = format!("The heap by retained bytes of types ({first} of {of} types; {} in all)", bytes(size));
         let title = Title::Bold(title);
         let section = Section { title, what: "types", ..sheet.section("heap", Style::Table, &text) };
         let mut fields = FieldLines::new(&self.recording.processes);

@@ -86,7 +86,7 @@ const RING_PAGES: [usize; 7] = [4096, 2048, USUAL_PAGES, 512, 256, 128, 32];
 const USUAL_PAGES: usize = 1024;
 /// Pages of the smallest ring.
 const LEAST_PAGES: usize = 32;
-/// Time for which a ring holds the samples of its processor.
+/// Time that a ring holds the samples of its processor.
 const DRAINED_NS: u64 = 100_000_000;
 /// Usual bytes of a sample in addition to the stack.
 const RECORD_BYTES: u64 = 512;

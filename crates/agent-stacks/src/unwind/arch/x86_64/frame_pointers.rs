@@ -15,7 +15,7 @@ const BEGINNINGS: [[u8; 4]; 2] = [[0x55, 0x48, 0x89, 0xE5], [0x55, 0x48, 0x8B, 0
 const BRANCH_TARGET: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
 
 /// Distance in bytes from the stack pointer to the frame pointer at an instruction `offset` bytes
-/// into a function with this code. `None` where the code does not guarantee that the distance is
+/// into a function with this code. `None` if the code does not guarantee that the distance is
 /// constant after the prolog.
 pub(crate) fn bytes_to_frame_pointer(code: &[u8], offset: usize) -> Option<usize> {
     let start = if code.starts_with(&BRANCH_TARGET) { BRANCH_TARGET.len() } else { 0 };
@@ -50,8 +50,8 @@ fn moves_stack_pointer(code: &[u8]) -> bool {
 }
 
 /// Number of bytes that the longest epilog in this code releases before it restores the caller's
-/// frame pointer. `None` where there is no epilog, or where stack is released elsewhere, for
-/// example after calls with arguments on the stack.
+/// frame pointer. `None` if there is no epilog, or where stack is released elsewhere, for example
+/// after calls with arguments on the stack.
 fn given_back(code: &[u8]) -> Option<usize> {
     let epilog = |at: usize| {
         let rest = &code[at..];

@@ -109,7 +109,7 @@ pub(crate) fn stops_on_return(code: &[u8]) -> bool {
 
 /// The step from an instruction `offset` bytes into the function to which the runtime makes threads
 /// return. Its instructions tell the step: the first pushed word is the return address. The
-/// function's unwind data assumes one word more, as if it had been called. `None` where the word is
+/// function's unwind data assumes one word more, as if it had been called. `None` if the word is
 /// not pushed yet, or is popped again.
 pub(crate) fn stop_on_return_step(code: &[u8], offset: usize) -> Option<FrameStep> {
     let (mut at, mut depth, mut pushed) = (0, 0_i32, None);

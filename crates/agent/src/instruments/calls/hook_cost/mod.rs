@@ -183,7 +183,7 @@ impl CostExperiment {
         Some((target, window))
     }
 
-    /// Sleeps for a window; `None` where the sleep took much longer.
+    /// Sleeps for a window; `None` if the sleep took much longer.
     fn nap(&mut self) -> Option<()> {
         let began = Instant::now();
         nap(WINDOW);

@@ -104,7 +104,7 @@ impl Callers {
     }
 
     /// Address of the record of a method's callers, from the method's frame pointer and the address
-    /// at which it continues. 0 where there is none; that is counted. For hooks.
+    /// at which it continues. 0 if there is none; that is counted. For hooks.
     #[inline]
     fn record(&self, method: u32, frame: usize, goes_on_at: usize) -> usize {
         if let (Some(thread), Some(stack)) = (threads::known(), CurrentStack::here()) {
@@ -146,7 +146,7 @@ impl Callers {
         })
     }
 
-    /// Address of the record that `begin` begins; 0 where there is none, and that is counted.
+    /// Address of the record that `begin` begins; 0 if there is none, and that is counted.
     #[cold]
     fn begun(&self, begin: impl FnOnce() -> Option<usize>) -> usize {
         let mut begun = None;
@@ -175,12 +175,12 @@ impl Callers {
         is_known().or_else(begin).map(|cell| cell.address())
     }
 
-    /// To be called when code has been unloaded, as other code may get its addresses.
+    /// Call it when code has been unloaded, as other code may get its addresses.
     pub(super) fn code_unloaded(&self) {
         self.unloads.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// To be called when the recording begins: addresses are looked up from now on.
+    /// Call it when the recording begins: addresses are looked up from now on.
     pub(super) fn begins(&'static self) {
         self.look_up.start(&self.records);
     }
@@ -190,8 +190,8 @@ impl Callers {
         vec![self.records.task(), self.look_up.recorded().task(), self.look_up.settle(&self.records)]
     }
 
-    /// To be called when the recording is over. Calls that have not ended then add to private
-    /// memory of the process.
+    /// Call it when the recording is over. Calls that have not ended then add to private memory of
+    /// the process.
     pub(super) fn outlive_recording(&self) {
         CURRENT.withdraw();
         self.records.outlive_recording();

@@ -135,7 +135,7 @@ impl Records {
         new.under_way = true;
     }
 
-    /// To be called when the records that [`swap_waiting`](Self::swap_waiting) took are looked up.
+    /// Call it when the records that [`swap_waiting`](Self::swap_waiting) took are looked up.
     pub(super) fn is_done(&self) {
         self.lock().under_way = false;
     }
@@ -151,8 +151,8 @@ impl Records {
         Box::new(KeepAhead(self))
     }
 
-    /// To be called when the recording is over. Calls that have not ended then add to private
-    /// memory of the process.
+    /// Call it when the recording is over. Calls that have not ended then add to private memory of
+    /// the process.
     pub(super) fn outlive_recording(&self) {
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads
         // here.

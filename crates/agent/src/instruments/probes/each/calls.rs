@@ -113,8 +113,8 @@ impl Calls {
         self.ring.store().segment().detach_in_child();
     }
 
-    /// To be called when the recording is over. Calls that are about to write then use private
-    /// memory of the process.
+    /// Call it when the recording is over. Calls that are about to write then use private memory of
+    /// the process.
     pub(in crate::instruments::probes) fn outlive_recording(&self) {
         CALLS.withdraw();
         // SAFETY: no chunks are taken any more, since recording has stopped, and nothing reads

@@ -159,7 +159,7 @@ unsafe extern "C" fn fail(method: *const WatchedMethod, began: u64, record: usiz
 }
 
 /// Counts and records the begin of a call, and returns its time. `record` is the record of its
-/// callers, 0 where there is none.
+/// callers, 0 if there is none.
 ///
 /// # Safety
 /// The method and the record must come from the code of the method.

@@ -99,7 +99,7 @@ pub(super) struct WatchedMethod {
 }
 
 impl WatchedMethod {
-    /// To be called when a function of the method is about to be compiled.
+    /// Call it when a function of the method is about to be compiled.
     pub(super) fn compiles(&self, types: &Types, function: FunctionId) {
         self.plan.get_or_init(|| probed::prepare(types, function, self.number));
         if !self.typed.is_empty() {
