@@ -75,9 +75,9 @@ fn collections_are_those_that_the_program_asked_for_and_the_runtime_counts() {
         assert_eq!(counts, said(&run, "COLLECTIONS"), "{place}: by generation");
         let by_cause = causes(&rows);
         let of = |method: &str| by_cause.get(&*format!("Collections.Program::{method}")).map_or(&[][..], Vec::as_slice);
-        // A server's collector makes more of a request at times, by the runtime's own events on 8, 9
-        // and 10: a request for a young generation becomes a collection of all in the background, and
-        // the next request is then part of that. The program counts what happened.
+        // A server's collector makes more of a request at times, by the runtime's own events on 8,
+        // 9 and 10: a request for a young generation becomes a collection of all in the background,
+        // and the next request is then part of that. The program counts what happened.
         let is_server = flavour.1.contains(&("DOTNET_gcServer", "1"));
         for (method, asked) in [("Zero", 5), ("One", 3), ("Full", 7), ("Compact", 1)] {
             let (rows, counted) = (of(method), said(&run, &format!("DURING {method}"))[0]);
