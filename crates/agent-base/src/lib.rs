@@ -7,6 +7,7 @@
 //! - [`helper`]: the agent's own thread; [`runtime_thread`]: work on a thread that may ask the
 //!   runtime
 //! - [`memory`]: memory that hooks use, either backed by the helper thread or private to a thread
+//! - [`reserve`]: the agent's allocator, which has some memory when the system has none
 //! - [`recording_lifetime`]: objects that live as long as a recording; [`reused`]: per-thread data
 //!   that the next recording of the process reuses; [`thread_own`]: values that only their own
 //!   thread uses
@@ -38,6 +39,7 @@ pub mod own_memory;
 pub mod patterns;
 pub mod record_room;
 pub mod recording_lifetime;
+pub mod reserve;
 pub mod reused;
 pub mod runtime_thread;
 pub mod thread_own;

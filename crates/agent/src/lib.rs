@@ -28,6 +28,10 @@ mod tests;
 
 pub use agent::Agent;
 
+/// What the agent needs if the program has used up its address space comes from a reserve.
+#[global_allocator]
+static ALLOCATOR: clrscope_agent_base::reserve::WithReserve = clrscope_agent_base::reserve::WithReserve::new();
+
 clr_profiler::export_profiler!(
     Agent,
     "{C7E1A7D4-3B7B-4C2E-9B7F-0C15C09E5A11}",

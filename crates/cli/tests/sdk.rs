@@ -62,6 +62,14 @@ const SHARED: &str = "public static class Work
 }
 ";
 
+/// Code of the shared assembly that no test runs, and that filters leave out.
+const SPARE: &str = "public static class Spare
+{
+    public static int One() => 1;
+    public static int Two() => 2;
+}
+";
+
 const FIRST: &str = "
 using Xunit;
 public class First
@@ -134,6 +142,7 @@ impl Projects {
             ("tests/Tests.cs", TESTS.to_owned()),
             ("shared/shared.csproj", project("", "")),
             ("shared/Work.cs", SHARED.to_owned()),
+            ("shared/Spare.cs", SPARE.to_owned()),
             ("first/first.csproj", tests(shared)),
             ("first/First.cs", FIRST.to_owned()),
             ("second/second.csproj", tests(shared)),
@@ -326,7 +335,7 @@ fn coverage_of_test_projects_that_run_at_once_is_added_up_and_read_by_others() {
     let projects = Projects::new(sdk);
     projects.bare("both", &["build"]).expect_success();
     let xml = projects.place.file("cobertura.xml");
-    let cover = ["cover", "-o", "covered.clrs", "--cobertura", xml.to_str().expect("UTF-8")];
+    let cover = ["cover", "-o", "covered.clrs", "--cobertura", xml.to_str().expect("UTF-8"), "--exclude", "Spare"];
     let with = projects.under(&cover, "both", &["test", "--no-build"]).expect_success();
     let text = with.stdout_text();
     assert_eq!(text.matches("Failed:     0, Passed:     1,").count(), 2, "{text}");
@@ -337,6 +346,8 @@ fn coverage_of_test_projects_that_run_at_once_is_added_up_and_read_by_others() {
     }
     assert!(written.contains("condition-coverage=\"100% (2/2)\""), "each project goes one way: {written}");
     assert!(!written.contains("First.cs") && !written.contains("Second.cs"), "test projects are left out: {written}");
+    assert!(written.contains("lines-covered=\"6\" lines-valid=\"7\""), "what is excluded is in no sum: {written}");
+    included_code_alone_is_in_totals_under_dotnet_test(&projects);
 
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(packages) = testkit::from_pypi("pycobertura==4.1.0", place) else {
@@ -348,4 +359,16 @@ fn coverage_of_test_projects_that_run_at_once_is_added_up_and_read_by_others() {
     let statuses: Value = serde_json::from_slice(&read.stdout).expect("JSON");
     let expected: Value = serde_json::from_str(STATUSES).expect("JSON");
     assert_eq!(statuses, serde_json::json!({ "Work.cs": expected }));
+}
+
+/// What a filter does not include stood in totals, XML and `--fail-under` as code that did not run.
+fn included_code_alone_is_in_totals_under_dotnet_test(projects: &Projects) {
+    let xml = projects.place.file("included.xml");
+    let mut cover = vec!["cover", "-o", "included.clrs", "--cobertura", xml.to_str().expect("UTF-8")];
+    // Of the shared assembly much did not run; the test project is covered because it is named.
+    cover.extend(["--include", "[first]*", "--fail-under", "100"]);
+    projects.under(&cover, "first", &["test", "--no-build"]).expect_success();
+    let written = fs::read_to_string(&xml).expect("the XML");
+    assert!(written.contains("First.cs") && !written.contains("<package name=\"shared\""), "{written}");
+    assert!(written.contains("lines-covered=\"1\" lines-valid=\"1\""), "{written}");
 }

@@ -64,7 +64,7 @@ fn read_files(folder: &Path, period: Option<&Period<'_>>, now: Now) -> Result<Re
     Ok(recording)
 }
 
-pub(super) fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn process_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
-use super::directory::process_folders;
 use super::segment::SegmentBytes;
 use crate::codec::decode;
 use crate::layout::kind;
 use crate::log_records::LogRecords;
 use crate::model::PartBoundary;
 use crate::records::{InLog, PeriodEnd, RunStart};
-use crate::writer::id_of_period;
+use crate::writer::{id_of_period, process_folders};
 
 /// The end of a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +67,7 @@ pub fn written_periods(folder: &Path) -> WrittenPeriods {
             _ => {}
         }
     }
-    for process in process_folders(folder).unwrap_or_default() {
+    for process in process_folders(folder) {
         for (kind, payload) in records(&process, "process.log").iter().flat_map(|log| LogRecords::new(log)) {
             if kind == PartBoundary::LOG
                 && let Some(boundary) = decode::<PartBoundary>(payload)
