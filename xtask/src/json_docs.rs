@@ -70,7 +70,10 @@ table has the keys of every metric; a document has those of its own.
 const FINDINGS_HEAD: &str = "\
 `report --view summary --format json` has `findings`: sentences, the costliest first. Each has a
 `text` and a `kind`, and where they are known `share` with `share_low` and `share_high`, `function`,
-`module`, `file`, `line`, `metric`, and `command`: the command that shows more.
+`module`, `file`, `line`, `metric`, and `command`: the command that shows more. Sentences about the
+thread pool have `pool`, its state once a second or at most a hundred times: `time_ns`, `threads`,
+and `queue`, the most work items that waited in its queue since the time before (`null` where
+`counters` did not measure it).
 ";
 
 const TRIAGE_HEAD: &str = "\

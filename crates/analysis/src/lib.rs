@@ -202,7 +202,7 @@ pub use views::rows::{FunctionRow, ThreadRow};
 pub use views::spans::{Span, spans};
 pub use views::summary::{
     Elsewhere, ElsewhereKind, Finding, FindingFunction, FindingKind, FindingPlace, FrequentExceptions, KindRow, OwnRow,
-    SampledThreads, StateRow, Summary, findings_about_allocations, findings_about_collections, summary,
+    PoolStep, SampledThreads, StateRow, Summary, findings_about_allocations, findings_about_collections, summary,
 };
 pub use views::threads::{Threads, threads};
 pub use views::timeline::{Lane, Timeline, TimelineRow, cpu_timeline, timeline, timeline_pieces};

@@ -818,8 +818,9 @@ fn findings_of_pool(processors: u32, stacks: &[(String, u64)]) -> Vec<Finding> {
 fn a_pool_whose_threads_are_blocked_comes_first_with_what_blocks_them() {
     let block = |steps| (blocked("App.Svc::Block", TASK_WAIT), steps);
     let found = findings_of_pool(2, &[block(900), block(900), block(900), block(300)]);
-    let text = "the thread pool is starved: on average 3.0 of its threads were blocked (4 at most, 3.00 s in all) on 2 \
-                processors, most in calls from App.Svc::Block, which waits for a task (sync over async)";
+    let text = "the thread pool is starved: on average 3.0 of its threads were blocked (4 at most, 3.00 s in all; -i \
+                counters shows the length of its queue) on 2 processors, most in calls from App.Svc::Block, which \
+                waits for a task (sync over async)";
     assert_eq!((found[0].text.as_str(), found[0].kind), (text, FindingKind::PoolStarved));
     assert_eq!(found[0].function.as_ref().map(|function| function.name.as_str()), Some("App.Svc::Block"));
     assert_eq!(found[0].metric, Some("wall"));

@@ -76,3 +76,104 @@ fn threads_that_take_from_a_queue_are_no_trouble() {
         assert!(!findings.iter().any(is_about_pool), "{}: {findings:#?}", runtime.version);
     });
 }
+
+/// What the program `Troubles` printed about its pool: how many milliseconds it had run, how many
+/// work items waited, and how many threads the pool had.
+fn counted_by_program(said: &str) -> Vec<(f64, u64, u64)> {
+    let numbers = |line: &str| line.strip_prefix("POOL ")?.split(' ').map(|number| number.parse().ok()).collect();
+    let lines: Vec<Vec<u64>> = said.lines().filter_map(numbers).collect();
+    lines.iter().map(|line| (line[0] as f64, line[1], line[2])).collect()
+}
+
+/// Milliseconds by which the clocks of a program and of its recording may differ: each begins when
+/// the process begins, as far as it can tell.
+const CLOCKS_MS: f64 = 500.0;
+
+/// Why the state of a pool in a recording is not what the program has counted.
+fn pool_fault(finding: &Value, counted: &[(f64, u64, u64)]) -> Result<(), String> {
+    let pool = finding["pool"].as_array().ok_or("no pool")?;
+    let mut measured = 0;
+    for step in pool {
+        let at_ms = step["time_ns"].as_f64().ok_or("no time")? / 1e6;
+        let near = |within_ms: f64| counted.iter().filter(move |(ms, ..)| (ms - at_ms).abs() <= within_ms);
+        // The value was read during the step, which takes a second.
+        let queues: Vec<u64> =
+            near(CLOCKS_MS + 1000.0).filter(|(ms, ..)| *ms <= at_ms + CLOCKS_MS).map(|(_, queue, _)| *queue).collect();
+        let threads: Vec<u64> = near(CLOCKS_MS).map(|(.., threads)| *threads).collect();
+        let is_within = |value: u64, all: &[u64], more: u64| {
+            let (least, most) = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(u64::MAX));
+            (least.saturating_sub(more)..=most.saturating_add(more)).contains(&value)
+        };
+        // The program's work has begun, and has not ended yet.
+        if near(CLOCKS_MS).count() < 2 || counted.iter().all(|(ms, ..)| *ms < at_ms + CLOCKS_MS) {
+            continue;
+        }
+        let threads_said = step["threads"].as_u64().ok_or("no threads")?;
+        if !is_within(threads_said, &threads, 1) {
+            return Err(format!("{threads_said} of {threads:?} threads"));
+        }
+        if let Some(queue) = step["queue"].as_u64() {
+            measured += 1;
+            if !is_within(queue, &queues, 0) {
+                return Err(format!("{queue} of {queues:?} work items"));
+            }
+        }
+    }
+    if measured < 2 { Err(format!("measured {measured} times")) } else { Ok(()) }
+}
+
+/// The sentence about the queue: the greatest length, and those at first and at the end.
+fn queue_in(text: &str) -> Option<[u64; 3]> {
+    let (most, rest) = text.split_once("up to ")?.1.split_once(" work items waited in its queue, ")?;
+    let (first, rest) = rest.split_once(" at first and ")?;
+    let last = rest.split_once(" at the end")?.0;
+    let number = |text: &str| text.replace(',', "").parse::<u64>().ok();
+    Some([number(most)?, number(first)?, number(last)?])
+}
+
+#[test]
+fn a_starved_pools_size_and_queue_over_time_are_those_that_the_program_counts() {
+    each_runtime(|runtime| {
+        let outcome = testkit::attempted(|| {
+            let place = TestFolder::new();
+            let mut command = place.clrscope(["run", "-q", "-i", "wall", "-i", "counters", "-o", "a.clrs", "--"]);
+            command.args(runtime.words(&fixture("Troubles"))).args(["queued", "5000"]);
+            runtime.prepare(&mut command);
+            let said = testkit::run(command).expect_success().stdout_text();
+            let counted = counted_by_program(&said);
+            let document: Value =
+                serde_json::from_slice(&place.run("report a.clrs --json").stdout).expect("a JSON document");
+            let first = &document["findings"][0];
+            let place = format!("{}: {first:#} {counted:?}", runtime.version);
+            assert_eq!((&first["kind"], &first["function"]), (&"pool-starved".into(), &FETCH.into()), "{place}");
+            pool_fault(first, &counted).map_err(|fault| format!("{fault}, {place}"))?;
+            // The queue grows all the time.
+            let [most, at_first, last] = queue_in(first["text"].as_str().expect("a text")).expect("a queue");
+            let most_counted = counted.iter().map(|(_, queue, _)| *queue).max().unwrap_or(0);
+            let is_it = at_first < last && last <= most && most <= most_counted && most * 10 > most_counted * 6;
+            if is_it { Ok(()) } else { Err(format!("{most} {at_first} {last} of {most_counted}, {place}")) }
+        });
+        assert_eq!(outcome, Ok(()));
+    });
+}
+
+/// Method of `Troubles` that blocks.
+const FETCH: &str = "Troubles.Program::Fetch";
+
+#[test]
+fn where_the_queue_was_not_recorded_the_sentence_says_what_records_it() {
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let mut command = place.clrscope(["run", "-q", "-i", "wall", "-o", "a.clrs", "--"]);
+        command.args(runtime.words(&fixture("Troubles"))).args(["queued", "1500"]);
+        runtime.prepare(&mut command);
+        testkit::run(command).expect_success();
+        let document: Value = serde_json::from_slice(&place.run("report a.clrs --json").stdout).expect("JSON");
+        let first = &document["findings"][0];
+        let text = first["text"].as_str().expect("a text");
+        assert!(text.contains("; -i counters shows the length of its queue)"), "{}: {first:#}", runtime.version);
+        let pool = first["pool"].as_array().expect("the pool's size");
+        assert!(!pool.is_empty() && pool.iter().all(|step| step["queue"].is_null()), "{first:#}");
+        assert!(pool.iter().any(|step| step["threads"].as_u64() > Some(1)), "{first:#}");
+    });
+}

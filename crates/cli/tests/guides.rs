@@ -47,7 +47,7 @@ const NOT_RUN: [(&str, &str); 6] = [
 const SAYS: [(&str, &str, &str); 12] = [
     ("slow-cpu.md", "clrscope report app.clrs", "Troubles.Program::Price"),
     ("slow-idle.md", "clrscope triage PID", "1. a lock convoy: threads wait for one another"),
-    ("slow-idle.md", "clrscope report locks.clrs --view locks", "Troubles.Program::Book (Troubles.cs:88)"),
+    ("slow-idle.md", "clrscope report locks.clrs --view locks", "Troubles.Program::Book (Troubles.cs:89)"),
     ("slow-idle.md", "clrscope report web.clrs --view requests", "GET /wait/{ms:int}"),
     ("hangs.md", "clrscope stacks PID", "blocks on Pending.Shop::Blocks (Pending.cs:157)"),
     ("hangs.md", "clrscope triage PID", "1. waiting"),

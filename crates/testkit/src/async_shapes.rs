@@ -12,8 +12,8 @@ pub struct AsyncShape {
     pub class: &'static str,
     /// The root's method.
     pub root: &'static str,
-    /// Whether the awaiter of the work can be known. It can't for boxes of pooled builders, which
-    /// are not tasks, and for consumers of streams, which do not await tasks.
+    /// Whether the awaiter of the work is known at once. It is not for boxes of pooled builders,
+    /// whose class the agent's own thread looks up first, nor for the first item of a stream.
     pub is_known: bool,
 }
 

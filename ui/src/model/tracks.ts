@@ -26,7 +26,14 @@ export interface Track {
 }
 
 /** Counters that tell most about a program, in this order. */
-const TELLING = ["cpu-usage", "gc-heap-size", "threadpool-queue-length", "requests-per-second", "exception-count"];
+const TELLING = [
+  "cpu-usage",
+  "gc-heap-size",
+  "threadpool-queue-length",
+  "threadpool-thread-count",
+  "requests-per-second",
+  "exception-count",
+];
 /** Counters of the program's own beside them. */
 const MOST_OWN = 3;
 /** Beginnings of the names of providers that are the framework's. */

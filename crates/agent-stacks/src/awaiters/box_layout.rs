@@ -10,7 +10,7 @@ use super::awaits::{STATES, awaits_in};
 use super::core_types::field_offset;
 
 /// Types of boxes, which the builders of async methods create.
-const BOXES: [&str; 2] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateMachineBox`1"];
+const BOXES: [&str; 3] = ["AsyncStateMachineBox`1", "DebugFinalizableAsyncStateMachineBox`1", "StateMachineBox`1"];
 /// Most classes between a box and the type that declares its field.
 const MOST_BASES: usize = 3;
 

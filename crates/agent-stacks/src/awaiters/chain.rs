@@ -7,7 +7,7 @@ use clrscope_recording::model::{ChainEnd, StackFrame, Tier};
 
 use super::Awaiters;
 use super::core_types::{ChainReader, CoreTypes};
-use super::machines::{BoxClass, Builder, TaskClass};
+use super::machines::{BoxClass, Builder, Source, TaskClass};
 use super::memory::ObjectMemory;
 
 /// Most objects between two boxes.
@@ -23,6 +23,8 @@ pub struct Chain {
     functions: Vec<(u32, Option<u32>)>,
     /// How the chain ends.
     pub end: ChainEnd,
+    /// Whether the first box is used again, with another awaiter.
+    is_of_used_again: bool,
 }
 
 impl Chain {
@@ -32,9 +34,9 @@ impl Chain {
     }
 
     /// Whether the chain stays the same for as long as the method runs: the end of the chain is
-    /// known and does not change.
+    /// known and does not change, and another run would have another box.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self.end, ChainEnd::Unknown | ChainEnd::NotAwaitedYet)
+        !self.is_of_used_again && !matches!(self.end, ChainEnd::Unknown | ChainEnd::NotAwaitedYet)
     }
 
     /// The frames of the methods in the chain.
@@ -71,31 +73,37 @@ impl Awaiters {
     pub(super) fn follow(&self, reader: ChainReader<'_>, function: FunctionId, this: usize) -> Option<Chain> {
         let method = self.method(function, reader.questions)?;
         let (mut task, first) = self.box_of(reader, method, this)?;
-        let mut builder = Some(first.builder);
-        let mut chain = Chain::default();
+        let mut chain = Chain { is_of_used_again: first.is_used_again(), ..Chain::default() };
+        let mut class = Some(first);
         loop {
-            match self.awaiter(reader, task, builder) {
+            match self.awaiter(reader, task, class.as_ref()) {
                 Next::End(end) => {
                     chain.end = end;
                     return Some(chain);
                 }
-                Next::Task(next, class) => {
+                Next::Task(next, found) => {
                     if chain.functions.len() >= ChainEnd::MOST_LINKS {
                         chain.end = ChainEnd::Longer;
                         return Some(chain);
                     }
                     let waits = |class: &BoxClass| (class.function, class.place_of_await(reader.memory, next));
-                    chain.functions.extend(class.as_ref().map(waits));
-                    (task, builder) = (next, class.map(|class| class.builder));
+                    chain.functions.extend(found.as_ref().map(waits));
+                    (task, class) = (next, found);
                 }
             }
         }
     }
 
-    /// The next box that awaits a task, or the end. `builder` is that of the task's own method, if
+    /// The next box that awaits a task, or the end. `class` is that of the task's own method, if
     /// the task belongs to a method.
-    fn awaiter(&self, reader: ChainReader<'_>, task: usize, builder: Option<Builder>) -> Next {
-        let (mut task, mut builder) = (task, builder);
+    fn awaiter(&self, reader: ChainReader<'_>, task: usize, class: Option<&BoxClass>) -> Next {
+        let (mut task, mut builder) = (task, class.map(|class| class.builder));
+        if let Some((class, Builder::Source(source))) = class.zip(builder) {
+            match self.behind_source(reader, class, (task, source)) {
+                Next::Task(next, None) => (task, builder) = (next, None),
+                found => return found,
+            }
+        }
         for _ in 0..MOST_BETWEEN {
             let Some(continuation) = reader.memory.word(task + reader.core.task.field) else {
                 return Next::End(ChainEnd::Unknown);
@@ -103,7 +111,7 @@ impl Awaiters {
             if continuation == 0 {
                 return Next::End(match builder {
                     Some(Builder::Void) => ChainEnd::NotAwaited,
-                    Some(Builder::Other) => ChainEnd::Unknown,
+                    Some(Builder::Source(_) | Builder::Other) => ChainEnd::Unknown,
                     // For a task between methods, such as that of `WhenAll`, the end is the same as
                     // for a method.
                     Some(Builder::Task) | None => ChainEnd::NotAwaitedYet,
@@ -117,6 +125,18 @@ impl Awaiters {
         Next::End(ChainEnd::Unknown)
     }
 
+    /// The object that awaits the value task of a source, or the end.
+    fn behind_source(&self, reader: ChainReader<'_>, class: &BoxClass, at: (usize, Source)) -> Next {
+        if matches!(reader.memory, ObjectMemory::Later) {
+            return Next::End(ChainEnd::Unknown);
+        }
+        match class.in_source(reader.memory, at) {
+            Some((0, 0)) => Next::End(ChainEnd::NotAwaitedYet),
+            Some((_, state)) if state != 0 => self.task_behind(reader, state),
+            _ => Next::End(ChainEnd::Unknown),
+        }
+    }
+
     /// The task that a continuation leads to: the box of a method, or a task with a continuation of
     /// its own.
     fn task_behind(&self, reader: ChainReader<'_>, continuation: usize) -> Next {
@@ -126,7 +146,7 @@ impl Awaiters {
                 Some(TaskClass::Box(class)) => return Next::Task(object, Some(class)),
                 Some(TaskClass::Plain) => return Next::Task(object, None),
                 Some(TaskClass::Unknown) => break,
-                None => {}
+                Some(TaskClass::Other) | None => {}
             }
             let ChainReader { core, memory, .. } = reader;
             let Some(class) = memory.word(object).filter(|_| object.is_multiple_of(8)) else { break };
@@ -176,7 +196,9 @@ mod tests {
     fn chains_have_the_same_number_only_where_they_are_the_same() {
         const ONE: (u32, Option<u32>) = (1, Some(7));
         const TWO: (u32, Option<u32>) = (2, Some(7));
-        let chain = |functions: &[(u32, Option<u32>)], end| Chain { functions: functions.to_vec(), end }.mixed();
+        let chain = |functions: &[(u32, Option<u32>)], end| {
+            Chain { functions: functions.to_vec(), end, ..Chain::default() }.mixed()
+        };
         let all = [
             chain(&[], ChainEnd::Unknown),
             chain(&[], ChainEnd::NotAwaited),

@@ -26,6 +26,15 @@ pub(super) struct TypeWithField {
     pub(super) field: usize,
 }
 
+/// Offsets of fields in the source of a value task (`ManualResetValueTaskSourceCore`).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceFields {
+    /// The delegate that runs the awaiter.
+    pub(super) continuation: usize,
+    /// What the delegate gets: the awaiter.
+    pub(super) state: usize,
+}
+
 /// The framework's types by which a chain is followed.
 #[derive(Debug)]
 pub(super) struct CoreTypes {
@@ -47,6 +56,8 @@ pub(super) struct CoreTypes {
     /// The type of a list of several continuations, with the field for its elements; `None` if
     /// unknown.
     pub(super) list: Option<TypeWithField>,
+    /// The fields of the source that is in each iterator; `None` if not known.
+    pub(super) of_iterator: Option<SourceFields>,
 }
 
 /// Everything that is needed to read a chain.
@@ -92,10 +103,23 @@ impl CoreTypes {
             wrapper: own(core.class(BUILDER_CORE, Some("ContinuationWrapper")), "_continuation"),
             blocked_thread: core.class(&format!("{tasks}Task"), Some("SetOnInvokeMres")).map_or(NONE, ClassId::as_raw),
             list: core.list(object),
+            of_iterator: core.class("System.Boolean", None).and_then(|result| core.source(result)),
         };
         let says_parents = parent(found.task.class) == Some(found.object)
             && parent(found.action.class).and_then(parent) == Some(delegate.as_raw());
         if says_parents { Ok(found) } else { Err("classes do not say what they are derived from".to_owned()) }
+    }
+
+    /// Whether the class of an object can be that of a pooled box, by its base classes. `class` may
+    /// be any word.
+    pub(super) fn may_be_pooled(&self, class: usize) -> bool {
+        parent(class).and_then(parent) == Some(self.object)
+    }
+
+    /// The fields of sources of value tasks with such a result. To be called where the runtime may
+    /// load a type.
+    pub(super) fn source_fields(info: &ProfilerInfo, functions: &Functions, result: ClassId) -> Option<SourceFields> {
+        CoreLibrary::find(info, functions)?.source(result)
     }
 
     /// Types of objects other than tasks that lead to an awaiter, each as the first word of its
@@ -166,6 +190,14 @@ impl<'a> CoreLibrary<'a> {
     /// Offset of a field that a class declares, in its objects.
     fn field(&self, class: ClassId, name: &str) -> Option<usize> {
         field_offset(self.info, &self.metadata, class, name)
+    }
+
+    /// The fields of sources of value tasks with such a result.
+    fn source(&self, result: ClassId) -> Option<SourceFields> {
+        let token = self.token("System.Threading.Tasks.Sources.ManualResetValueTaskSourceCore`1", None)?;
+        let class = self.info.class_from_token_and_type_args(self.module, token, &[result]).ok()?.non_null()?;
+        let field = |name| self.field(class, name);
+        Some(SourceFields { continuation: field("_continuation")?, state: field("_continuationState")? })
     }
 
     /// The list of continuations.

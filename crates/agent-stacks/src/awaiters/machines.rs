@@ -6,27 +6,40 @@ use clr_profiler::{ClassId, ClassInfo, FunctionId, Token};
 use clrscope_contract::async_code::await_number;
 
 use super::box_layout::{BoxLayout, is_box, machine_in};
-use super::core_types::{ChainReader, CoreTypes, field_offset};
+use super::core_types::{ChainReader, CoreTypes, SourceFields, field_offset};
 use super::memory::ObjectMemory;
 use super::{Awaiters, Questions};
 
 /// Names of the field that holds the builder, in C# and Visual Basic.
 pub const BUILDERS: [&str; 2] = ["<>t__builder", "$Builder"];
+/// Name of the field of an iterator that holds the source of its value tasks.
+const PROMISE: &str = "<>v__promiseOfValueOrEnd";
 /// Words of a builder among which its task lies.
 const BUILDER_WORDS: usize = 3;
 /// Words of a state machine that are searched where the offset of its builder is unknown.
 const STATE_WORDS: usize = 32;
 
 /// The kind of builder that makes the task of an async method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Builder {
     /// A builder of a task, or of a value task that wraps a task.
     Task,
     /// The builder of an `async void` method, whose task no code sees.
     Void,
-    /// Another builder. The consumer of an iterator does not await the iterator's task; further
-    /// kinds are unknown.
+    /// The builder of an iterator, or a pooled builder: the method's value task has a source, which
+    /// is used again for the next value task.
+    Source(Source),
+    /// Another builder, or one whose source was not found.
     Other,
+}
+
+/// Where the source of a value task lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    /// Offset in the box of a pooled builder, or in the state machine of an iterator.
+    offset: usize,
+    is_in_box: bool,
+    fields: SourceFields,
 }
 
 /// A class of state machine boxes.
@@ -48,17 +61,35 @@ impl BoxClass {
         // A negative number means that the method is running or has ended.
         *layout.awaits.get(await_number(number) as usize)?
     }
+
+    /// Whether the awaiter changes while the box stays the same.
+    pub(super) fn is_used_again(&self) -> bool {
+        matches!(self.builder, Builder::Source(_))
+    }
+
+    /// The delegate and the awaiter in the source of a value task.
+    pub(super) fn in_source(
+        &self,
+        memory: ObjectMemory<'_>,
+        (object, source): (usize, Source),
+    ) -> Option<(usize, usize)> {
+        let holder = if source.is_in_box { object } else { memory.word(object.checked_add(self.layout.machine)?)? };
+        let word = |field: usize| memory.word(holder.checked_add(source.offset)?.checked_add(field)?);
+        Some((word(source.fields.continuation)?, word(source.fields.state)?))
+    }
 }
 
-/// A class of tasks.
+/// A class of tasks, or of other boxes.
 #[derive(Debug, Clone)]
 pub(super) enum TaskClass {
-    /// The task is the box of an async method.
+    /// The task, or another object, is the box of an async method.
     Box(BoxClass),
     /// A task without a method, such as a promise.
     Plain,
     /// A box about which nothing more is known.
     Unknown,
+    /// Objects that are neither.
+    Other,
 }
 
 /// An async method, identified by its code.
@@ -114,7 +145,7 @@ impl Awaiters {
         })
     }
 
-    /// The class of the task at an address; `None` if there is no task. The address may be any
+    /// The class of the task or box at an address; `None` if there is none. The address may be any
     /// word.
     pub(super) fn as_task(&self, reader: ChainReader<'_>, object: usize) -> Option<TaskClass> {
         if object == 0 || !object.is_multiple_of(8) {
@@ -123,9 +154,14 @@ impl Awaiters {
         let ChainReader { core, questions, memory } = reader;
         let class = memory.word(object)?;
         if let Some(known) = self.known().tasks.get(&class) {
-            return Some(known.clone());
+            return Some(known.clone()).filter(|known| !matches!(known, TaskClass::Other));
         }
         if !CoreTypes::derives(class, core.task.class) {
+            // To look up a pooled box, the runtime has to be asked for the class of its source. It
+            // might let objects move meanwhile.
+            if core.may_be_pooled(class) {
+                self.want_class(class);
+            }
             return None;
         }
         match questions {
@@ -137,13 +173,16 @@ impl Awaiters {
         }
     }
 
-    /// Finds the class of tasks whose objects begin with the word `class`, a class derived from the
-    /// task class.
+    /// Finds the class of tasks or boxes whose objects begin with the word `class`: a class derived
+    /// from the task class, or one that may be that of pooled boxes. Objects may move if it is one
+    /// of the latter.
     pub(super) fn find_class(&self, core: &CoreTypes, class: usize) -> Option<TaskClass> {
-        // SAFETY: the first word of an object whose class is derived from the task class, as its
-        // classes say.
+        // SAFETY: the first word of an object whose class is derived from the task class, or by two
+        // steps from the class of all objects, as its classes say.
         let id = unsafe { ClassId::from_raw(class) };
+        let is_task = CoreTypes::derives(class, core.task.class);
         let found = match self.machine_in(core, id) {
+            None | Some(None) if !is_task => TaskClass::Other,
             None => TaskClass::Unknown,
             Some(None) => TaskClass::Plain,
             Some(Some((machine, about))) => {
@@ -176,17 +215,31 @@ impl Awaiters {
         let names = self.functions.names();
         let metadata = names.metadata(&self.info, core.module).ok()?;
         let layout = BoxLayout::with_machine(&self.info, names, (class, &metadata), (machine_class, machine))?;
-        let metadata = names.metadata(&self.info, machine.module).ok()?;
-        Some(BoxClass {
-            function: self.functions.noted(function).index,
-            builder: builder_of(&metadata, machine.token),
-            layout,
-        })
+        let of_machine = names.metadata(&self.info, machine.module).ok()?;
+        let source = |is_in_box: bool| {
+            if is_in_box {
+                return self.source_in_box(class, &metadata);
+            }
+            let offset = field_offset(&self.info, &of_machine, machine_class, PROMISE)?;
+            Some(Source { offset, is_in_box, fields: core.of_iterator.filter(|_| !layout.is_value)? })
+        };
+        let builder = builder_of(&of_machine, machine.token, source);
+        Some(BoxClass { function: self.functions.noted(function).index, builder, layout })
+    }
+
+    /// The source in the boxes of a pooled builder.
+    fn source_in_box(&self, class: ClassId, core: &MetadataImport) -> Option<Source> {
+        let about = self.info.class_info(class).ok()?;
+        let offset = field_offset(&self.info, core, about.parent?, "_valueTaskSource")?;
+        let result = about.type_arguments.first()?.non_null()?;
+        let fields = CoreTypes::source_fields(&self.info, &self.functions, result)?;
+        Some(Source { offset, is_in_box: true, fields })
     }
 }
 
-/// The kind of an async method's builder, by the type of its field.
-fn builder_of(metadata: &MetadataImport, machine: Token) -> Builder {
+/// The kind of an async method's builder, by the type of its field. `source` finds the source of
+/// its value tasks, in its box or in its state machine.
+fn builder_of(metadata: &MetadataImport, machine: Token, source: impl Fn(bool) -> Option<Source>) -> Builder {
     let fields = metadata.fields(machine).unwrap_or_default();
     let builder = fields.into_iter().filter_map(|field| metadata.field(field).ok()).find_map(|field| {
         let ty = signature::field(&field.signature).ok().filter(|_| BUILDERS.contains(&&*field.name))?;
@@ -195,14 +248,13 @@ fn builder_of(metadata: &MetadataImport, machine: Token) -> Builder {
         let declared = || metadata.type_def(token).ok().map(|declared| declared.name);
         metadata.type_ref(token).ok().map(|named| named.name).or_else(declared)
     });
-    match builder.as_deref() {
-        Some("System.Runtime.CompilerServices.AsyncVoidMethodBuilder") => Builder::Void,
-        Some(name) if is_of_tasks(name) => Builder::Task,
+    let name = builder.as_deref().and_then(|name| name.strip_prefix("System.Runtime.CompilerServices."));
+    let of_source = |is_in_box| source(is_in_box).map_or(Builder::Other, Builder::Source);
+    match name.and_then(|name| name.split('`').next()) {
+        Some("AsyncVoidMethodBuilder") => Builder::Void,
+        Some("AsyncTaskMethodBuilder" | "AsyncValueTaskMethodBuilder") => Builder::Task,
+        Some("PoolingAsyncValueTaskMethodBuilder") => of_source(true),
+        Some("AsyncIteratorMethodBuilder") => of_source(false),
         _ => Builder::Other,
     }
-}
-
-fn is_of_tasks(builder: &str) -> bool {
-    let name = builder.strip_prefix("System.Runtime.CompilerServices.").unwrap_or_default();
-    matches!(name.split('`').next(), Some("AsyncTaskMethodBuilder" | "AsyncValueTaskMethodBuilder"))
 }

@@ -35,8 +35,11 @@ impl CopiedObjects {
 /// The memory from which objects are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectMemory<'o> {
-    /// The objects as they are now.
+    /// The objects as they are now, on the thread that uses them.
     Live,
+    /// The objects as they are some time later: one that is used again may belong to something
+    /// else by now.
+    Later,
     /// Copies of objects.
     Copied(&'o CopiedObjects),
 }
@@ -45,7 +48,7 @@ impl ObjectMemory<'_> {
     /// The word at an address; `None` if it is not mapped, or not copied.
     pub(super) fn word(self, address: usize) -> Option<usize> {
         match self {
-            Self::Live => word_if_there(address),
+            Self::Live | Self::Later => word_if_there(address),
             Self::Copied(objects) => objects.word(address),
         }
     }

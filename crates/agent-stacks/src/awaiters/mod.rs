@@ -231,7 +231,22 @@ impl Awaiters {
             self.known().code.insert((module, machine), Some(function));
             self.know_core();
         }
-        is_method || self.is_resumption(function)
+        let is_resumption = self.is_resumption(function);
+        if is_resumption {
+            self.know_pooled(function);
+        }
+        is_method || is_resumption
+    }
+
+    /// Looks up the class of a pooled box whose code was compiled. Its method has run by then, up
+    /// to its first await.
+    fn know_pooled(&self, function: FunctionId) {
+        if let Some(core) = self.core.get().and_then(Option::as_ref)
+            && let Some(class) = self.info.function_info(function).ok().and_then(|about| about.class)
+            && core.may_be_pooled(class.as_raw())
+        {
+            self.find_class(core, class.as_raw());
+        }
     }
 
     /// Notes that an async method has code that begins at an address.
@@ -395,6 +410,11 @@ impl Awaiters {
     /// one. A method that has ended is no longer awaited, and its chain is unknown.
     pub(crate) fn chain_of(&self, function: FunctionId, this: usize, questions: Questions) -> Chain {
         self.chain_in(ObjectMemory::Live, (function, this), questions)
+    }
+
+    /// Like [`chain_of`](Self::chain_of), on another thread and after the moment of interest.
+    pub(crate) fn chain_later(&self, function: FunctionId, this: usize, questions: Questions) -> Chain {
+        self.chain_in(ObjectMemory::Later, (function, this), questions)
     }
 
     /// Like [`chain_of`](Self::chain_of), for objects in the given memory.

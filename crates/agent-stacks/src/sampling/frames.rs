@@ -262,7 +262,7 @@ impl Frames {
             return Some(known.chain.clone());
         }
         let questions = self.map.questions();
-        let look = || self.map.awaiters().chain_of(function, this, questions);
+        let look = || self.map.awaiters().chain_later(function, this, questions);
         let (chain, moves) = self.sampler.moves.unmoved(sample.time_ns, look)?;
         if chain.is_unknown() {
             return known.map(|known| known.chain.clone());

@@ -155,3 +155,34 @@ fn awaits_are_told_apart_by_who_awaits_their_method() {
         assert!(first.total > 0 && amount("Main").total <= ran + ran / 10, "{place}");
     });
 }
+
+/// The time of streams and of methods with pooled builders counted twice in `awaited`, beside that
+/// of the await on them: nothing told who awaits them.
+#[test]
+fn streams_and_methods_with_pooled_builders_have_their_consumers_as_awaiters() {
+    each_runtime(|runtime| {
+        for program in ["Waits", "WaitsDebug"] {
+            let (mut recording, output) = record(runtime, program, "awaits:exact");
+            make_paths_logical(&mut recording);
+            for (name, known) in [("Numbers", 3 * ROUNDS), ("Pooled", ROUNDS)] {
+                let rows = rows(&recording);
+                let name = format!("Waits.Program::{name}");
+                let row = rows.iter().find(|row| row.frame.function.name() == name).expect("a row");
+                let names = |path: &clrscope_analysis::AwaitPath<'_>| -> Vec<String> {
+                    path.frames().map(|frame| frame.function.name().to_owned()).collect()
+                };
+                let paths: Vec<(Vec<String>, u64)> = row.paths.iter().map(|path| (names(path), path.count)).collect();
+                let place = format!("{program} on {}: {known} {paths:#?}\n{output}", runtime.version);
+                let below = |root: &str| {
+                    let has_root = |(names, _): &&(Vec<String>, u64)| names.iter().any(|name| name == root);
+                    paths.iter().filter(has_root).map(|(_, count)| count).sum::<u64>()
+                };
+                // The first waits end before the agent's own thread has looked up the types.
+                let found = below("Waits.Program::Kinds");
+                assert!(found <= known && found * 10 >= known * 6, "{place}");
+                assert_eq!(below("Waits.Program::Main"), found, "{place}");
+                assert_eq!(found + below("[unknown awaiter]") + below("[not awaited yet]"), known, "{place}");
+            }
+        }
+    });
+}

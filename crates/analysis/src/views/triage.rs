@@ -315,15 +315,6 @@ fn verdict(trouble: Trouble, finding: &Finding, vitals: &Vitals) -> TriageVerdic
                 .contended
                 .map(|rate| per_second(format!("{} waits for locks", number(rate as u64)), rate, "waits/s")),
         ),
-        Trouble::PoolStarved => evidence.extend(vitals.queue.map(|(most, last)| Evidence {
-            text: format!(
-                "at most {} work items in the pool's queue, {} at the end",
-                number(most as u64),
-                number(last as u64)
-            ),
-            value: most,
-            unit: "work items",
-        })),
         _ => {}
     }
     TriageVerdict { trouble, is_certain: false, cost, finding: Some(finding.clone()), evidence }

@@ -4,11 +4,12 @@
 use std::io;
 
 use clrscope_analysis::{
-    Allocations, Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FindingFunction, FunctionRef, OwnRow,
+    Allocations, Amount, Conditions, Elsewhere, ElsewhereKind, Finding, FindingFunction, FunctionRef, OwnRow, PoolStep,
     Resolution, Sort, Summary, Times, summary,
 };
 use clrscope_recording::model::Recording;
 use clrscope_symbols::{Lines, SourceLine};
+use serde_json::{Value, json};
 
 use super::functions::{self, FunctionEntry, SORTS, function_columns};
 use super::sources::file_and_line;
@@ -121,7 +122,16 @@ fn findings<'c>() -> Sheet<'c, Findings> {
                 Cell::Text(format!("clrscope report REC {options}").into())
             })
         }),
+        Column::new("pool", "pool", Kind::Nested, |row: &LocatedFinding<'_>| {
+            let pool = row.finding.pool.as_slice();
+            if pool.is_empty() { Cell::Absent } else { Cell::Nested(pool.iter().map(pool_step).collect()) }
+        }),
     ])
+}
+
+/// Size of the thread pool and length of its queue in one step of the time.
+fn pool_step(step: &PoolStep) -> Value {
+    json!({ "time_ns": step.time_ns, "threads": step.threads, "queue": step.queue })
 }
 
 /// Minimum share of all work for a called function to get a line.

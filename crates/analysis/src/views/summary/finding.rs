@@ -1,5 +1,6 @@
 //! A sentence of the summary, with data for programs that process the summary.
 
+use super::pool_times::PoolStep;
 use crate::code_place::CodePlace;
 use crate::function::FunctionRef;
 use crate::sampling::share_bounds;
@@ -125,6 +126,9 @@ pub struct Finding {
     pub metric: Option<&'static str>,
     /// Options of `clrscope report` that show more about the sentence.
     pub report: Option<String>,
+    /// Size of the thread pool and length of its queue over time; empty if the sentence is not
+    /// about the pool.
+    pub pool: Vec<PoolStep>,
 }
 
 /// A function that a sentence names, with the data to look up its line.
@@ -171,7 +175,8 @@ impl Finding {
     #[must_use]
     pub fn exact(kind: FindingKind, text: String, share: f64) -> Self {
         let (bounds, cost, is_sleep) = ((share, share), 0.0, false);
-        Self { text, kind, cost, share, bounds, function: None, is_sleep, metric: None, report: None }
+        let pool = Vec::new();
+        Self { text, kind, cost, share, bounds, function: None, is_sleep, metric: None, report: None, pool }
     }
 
     /// Creates a sentence about a part of the whole, with bounds.

@@ -8,6 +8,7 @@ mod cpu_places;
 mod elsewhere;
 mod finding;
 mod findings;
+mod pool_times;
 mod resident;
 mod sampled;
 mod slow_awaits;
@@ -43,6 +44,7 @@ use cpu_places::CpuPlaces;
 pub use elsewhere::{Elsewhere, ElsewhereKind, FrequentExceptions};
 pub use finding::{Finding, FindingFunction, FindingKind, FindingPlace};
 use findings::Evidence;
+pub use pool_times::PoolStep;
 pub use sampled::{KindRow, SampledThreads, StateRow};
 
 /// A function of the program itself, with the framework code that it calls.

@@ -11,6 +11,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, ThreadState};
 use rustc_hash::FxHashMap;
 
+use super::pool_times::PoolQueue;
 use super::sampled::each_wanted;
 use crate::at_once::most_at_once;
 use crate::code_place::CodePlace;
@@ -61,6 +62,8 @@ pub(super) struct ProcessWaits<'a> {
     /// The groups, ordered by time.
     pub(super) groups: Vec<WaitGroup<'a>>,
     pub(super) pool: PoolThreads,
+    /// Lengths of the pool's queue, empty if they are not known.
+    pub(super) queue: PoolQueue,
 }
 
 /// Returns the waits of each process that `wall` sampled.
@@ -83,7 +86,12 @@ pub(super) fn process_waits<'a>(
             grouping.add_moment(sample);
         }
     })?;
-    Ok(found.into_values().map(Grouping::finish).collect())
+    Ok(found.into_values().map(|grouping| grouping.finish(recording, query)).collect())
+}
+
+/// Whether a thread belongs to the pool and runs work items.
+pub(super) fn is_worker(thread: &Thread) -> bool {
+    thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name)
 }
 
 /// Groups the waits that are a problem.
@@ -154,13 +162,16 @@ impl<'a> Grouping<'a> {
         }
     }
 
-    fn finish(mut self) -> ProcessWaits<'a> {
+    fn finish(mut self, recording: &Recording, query: &Query) -> ProcessWaits<'a> {
         for (group, moments) in self.groups.iter_mut().zip(&mut self.moments) {
             group.most_at_once = most_at_once(moments);
         }
         let pool = self.pool();
         self.groups.sort_by_key(|group| std::cmp::Reverse(group.blocked.ns));
-        ProcessWaits { process: self.process, watched_ns: self.watched_ns, groups: self.groups, pool }
+        // Only sentences about blocked threads of the pool mention its queue.
+        let is_blocked = pool.blocked.ns > 0;
+        let queue = if is_blocked { PoolQueue::read(recording, self.process, query) } else { PoolQueue::default() };
+        ProcessWaits { process: self.process, watched_ns: self.watched_ns, groups: self.groups, pool, queue }
     }
 
     fn pool(&mut self) -> PoolThreads {
@@ -171,8 +182,7 @@ impl<'a> Grouping<'a> {
         // process.
         let first = self.moments_of_pool.first().map_or(0, |first| first.0).saturating_add(ALL_MET_NS);
         let first_ns = self.process.started_ns.saturating_add(first);
-        let is_worker = |thread: &&Thread| thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name);
-        let threads = self.process.threads.iter().filter(is_worker);
+        let threads = self.process.threads.iter().filter(|thread| is_worker(thread));
         let mut changes: Vec<(u64, i64)> = threads
             .filter(|thread| thread.ended_ns.is_none_or(|ended_ns| ended_ns > first_ns))
             .flat_map(|thread| [(thread.created_ns.max(first_ns), 1), (thread.ended_ns.unwrap_or(u64::MAX), -1)])

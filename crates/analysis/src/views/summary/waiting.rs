@@ -17,18 +17,20 @@ use crate::waits::{WaitKind, WaitReason};
 pub(super) const MUCH: f64 = 0.05;
 /// Maximum number of groups per process that get their own sentence.
 pub(super) const MOST: usize = 3;
+/// Option that records the length of the pool's queue.
+const QUEUE_INSTRUMENT: &str = "-i counters";
 
 /// Returns the sentences about all processes that a query selects.
 ///
 /// # Errors
 /// When the query matches no process or thread.
 pub(super) fn found(recording: &Recording, query: &Query) -> Result<Vec<Finding>, QueryProblem> {
-    Ok(process_waits(recording, query)?.iter().flat_map(findings).collect())
+    Ok(process_waits(recording, query)?.iter().flat_map(|waits| findings(waits, query)).collect())
 }
 
-fn findings(waits: &ProcessWaits<'_>) -> Vec<Finding> {
+fn findings(waits: &ProcessWaits<'_>, query: &Query) -> Vec<Finding> {
     let pool = waits.groups.iter().max_by_key(|group| group.of_pool.ns).filter(|group| group.of_pool.ns > 0);
-    let about_pool = pool.and_then(|most| Some((most, about_pool(waits, most)?)));
+    let about_pool = pool.and_then(|most| Some((most, about_pool(waits, most, query)?)));
     let is_said = |group: &WaitGroup<'_>| about_pool.as_ref().is_some_and(|(said, _)| std::ptr::eq(*said, group));
     let others = waits.groups.iter().filter(|group| !is_said(group));
     let others = others.filter_map(|group| about_group(waits, group)).take(MOST);
@@ -38,7 +40,7 @@ fn findings(waits: &ProcessWaits<'_>) -> Vec<Finding> {
 
 /// The sentence about the pool, if its threads are blocked; `most` is the group that blocks them
 /// most.
-fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding> {
+fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>, query: &Query) -> Option<Finding> {
     let PoolThreads { blocked, most_blocked, .. } = waits.pool;
     let WaitReason { kind, what } = most.reason;
     let (low, _) = bounds(blocked);
@@ -52,12 +54,13 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
         1 => "1 processor".to_owned(),
         number => format!("{number} processors"),
     };
-    let grown = growth(&waits.pool).map_or_else(String::new, |grown| format!("; {grown}"));
-    let in_pool = growth(&waits.pool).map_or_else(String::new, |grown| format!(", and {grown}"));
+    let (grown, queue) = (growth(&waits.pool), waits.queue.text());
+    let no_queue = || format!("{QUEUE_INSTRUMENT} shows the length of its queue");
     let (kind, text, sum) = match is_starved {
         // Where threads queue for a lock, additional threads would queue as well.
         true if kind == WaitKind::Lock => {
             let (function, at_once) = (most.function.label(), most.most_at_once);
+            let in_pool: String = grown.into_iter().chain(queue).map(|said| format!(", and {said}")).collect();
             let text = format!(
                 "threads waited {of_most} in all for {what} in calls from {function} ({at_once} at once at most): on \
                  average {mean} threads of the pool were blocked on {processors}{in_pool}"
@@ -65,9 +68,11 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
             (FindingKind::LockConvoy, text, most.blocked)
         }
         true => {
+            let queue = queue.unwrap_or_else(no_queue);
+            let in_pool: String = grown.into_iter().chain([queue]).map(|said| format!("; {said}")).collect();
             let text = format!(
                 "the thread pool is starved: on average {mean} of its threads were blocked ({most_blocked} at most, \
-                 {in_all} in all{grown}) on {processors}, {below}"
+                 {in_all} in all{in_pool}) on {processors}, {below}"
             );
             (FindingKind::PoolStarved, text, blocked)
         }
@@ -79,7 +84,8 @@ fn about_pool(waits: &ProcessWaits<'_>, most: &WaitGroup<'_>) -> Option<Finding>
         }
         false => return None,
     };
-    finding(waits, kind, text, sum, most)
+    let pool = waits.queue.steps(waits.process, query);
+    finding(waits, kind, text, sum, most).map(|found| Finding { pool, ..found })
 }
 
 /// Text about a pool that grew while its threads were blocked.
