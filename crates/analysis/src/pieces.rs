@@ -26,8 +26,8 @@ impl Pieces {
         Self { start_ns: time.start, piece_ns, count: count.max(1) }
     }
 
-    /// Number of the piece that has a moment. Moments before or after all pieces are in the first or
-    /// the last one.
+    /// Number of the piece that has a moment. Moments before or after all pieces are in the first
+    /// or the last one.
     #[must_use]
     pub fn at(self, time_ns: u64) -> u64 {
         (time_ns.saturating_sub(self.start_ns) / self.piece_ns).min(self.count - 1)

@@ -71,7 +71,10 @@ fn documents_have_the_documented_keys() {
     let functions = json(&place, "report sample.clrs --view functions");
     assert_keys(&functions, "schema recording rows");
     assert_eq!(functions["schema"], "clrscope.functions/1");
-    assert_keys(&functions["recording"], "id command started duration_ns instruments complete processes losses");
+    assert_keys(
+        &functions["recording"],
+        "id command started duration_ns since_ns until_ns instruments complete processes losses",
+    );
     assert_keys(&functions["recording"]["processes"][0], "pid command runtime complete exit_code resource");
     assert_keys(&functions["recording"]["losses"][0], "reason count first_ns last_ns");
     assert_keys(&functions["rows"][0], &format!("{FUNCTION} max_recursion threads"));

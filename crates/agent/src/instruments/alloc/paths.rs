@@ -237,8 +237,8 @@ impl Paths {
         walk.is_ok().then(|| returns.into_iter().rev().fold(outermost, |outer, to| self.fold(outer, to)))
     }
 
-    /// The number of the calling thread's path in the stack table; `None` if it is unknown and can't be
-    /// found at once.
+    /// The number of the calling thread's path in the stack table; `None` if it is unknown and
+    /// can't be found at once.
     pub(super) fn number(&self, thread: ThreadRecord, path: u64) -> Option<u32> {
         if path == 0 || path == UNKNOWN {
             return Some(0);

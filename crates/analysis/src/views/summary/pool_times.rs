@@ -4,9 +4,8 @@
 //! runtime, once a second, so it is known only if `counters` was recorded too.
 
 use clrscope_contract::request::Glob;
-use clrscope_recording::model::{Process, Recording, Thread};
+use clrscope_recording::model::{Process, Recording, Thread, ThreadRole};
 
-use super::wait_groups::is_worker;
 use crate::counters::counters;
 use crate::numbers::number;
 use crate::parts::watched_times;
@@ -18,6 +17,8 @@ const QUEUE: [&str; 2] = ["System.Runtime/threadpool-queue-length", "System.Runt
 /// Most steps into which the time is divided, and the shortest step.
 const MOST_STEPS: u64 = 100;
 const LEAST_STEP_NS: u64 = 1_000_000_000;
+/// Pool threads that run no work items.
+const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
 
 /// Size of the thread pool and length of its queue in one step of the displayed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,10 +99,13 @@ impl PoolQueue {
     }
 }
 
+/// Whether a thread belongs to the pool and runs work items.
+pub(super) fn is_worker(thread: &Thread) -> bool {
+    thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name)
+}
+
 #[cfg(test)]
 mod tests {
-    use clrscope_recording::model::ThreadRole;
-
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;

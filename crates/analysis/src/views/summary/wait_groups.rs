@@ -11,7 +11,7 @@ use clrscope_recording::layout::instrument;
 use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, ThreadState};
 use rustc_hash::FxHashMap;
 
-use super::pool_times::PoolQueue;
+use super::pool_times::{PoolQueue, is_worker};
 use super::sampled::each_wanted;
 use crate::at_once::most_at_once;
 use crate::code_place::CodePlace;
@@ -21,8 +21,6 @@ use crate::parts::watched_ns;
 use crate::query::{Query, QueryProblem};
 use crate::waits::WaitReason;
 
-/// Pool threads that run no work items.
-const NO_WORKERS: [&str; 3] = [".NET TP Gate", ".NET TP Wait", ".NET Timer"];
 /// Time within which the sampler finds all threads of an already running program.
 const ALL_MET_NS: u64 = 100_000_000;
 
@@ -87,11 +85,6 @@ pub(super) fn process_waits<'a>(
         }
     })?;
     Ok(found.into_values().map(|grouping| grouping.finish(recording, query)).collect())
-}
-
-/// Whether a thread belongs to the pool and runs work items.
-pub(super) fn is_worker(thread: &Thread) -> bool {
-    thread.role == ThreadRole::Pool && !NO_WORKERS.contains(&&*thread.name)
 }
 
 /// Groups the waits that are a problem.
