@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use clrscope_recording::layout::instrument;
-use clrscope_recording::model::{Process, Recording, Sample, Thread, ThreadRole, ThreadState};
+use clrscope_recording::model::{Process, Recording, Sample, ThreadRole, ThreadState};
 use rustc_hash::FxHashMap;
 
 use super::pool_times::{PoolQueue, is_worker};
