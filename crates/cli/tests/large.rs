@@ -57,8 +57,8 @@ fn the_first_rows_of_a_large_log_are_there_at_once() {
     let place = with_logs(LOG);
     // Counting goes on for a million steps behind the last row; there are fewer exceptions.
     let views = [
-        ("events", "were not counted"),
-        ("flow --depth 1", "were not counted"),
+        ("events", "and more after those, not counted"),
+        ("flow --depth 1", "and more after those, not counted"),
         ("exceptions --each", "exceptions (--limit shows more)"),
     ];
     for (view, remark) in views {

@@ -400,7 +400,7 @@ fn what_keeps_a_sidecar_out_is_said_with_what_helps() {
     let sidecar = Rights::new(SERVICE, "-all");
     for (temporary, words) in [
         ("ro", ["its folder for temporary files, /tmp, is read-only", "hint: start it with a folder for temporary"]),
-        ("noexec,mode=1777", ["/tmp: mounted noexec", "hint: give the process a folder"]),
+        ("noexec,mode=1777", ["/tmp: mounted noexec", "hint: give the process a writable folder"]),
         ("mode=777", ["/tmp can be written by others", "--trust-writable"]),
     ] {
         let mut program = host.start(runtime, service.with_temporary(temporary), &POD);

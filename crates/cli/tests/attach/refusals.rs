@@ -172,7 +172,7 @@ fn the_doctor_says_of_a_process_what_keeps_the_agent_out() {
     let (code, rows) = judged(&place, server.pid);
     assert_eq!(code, Some(0), "{rows:?}");
     holds(&rows, "process", "ok", "is Server on .NET ");
-    holds(&rows, "C library", "ok", "the agent needs 2.");
+    holds(&rows, "C library", "ok", "the agent needs glibc 2.");
     holds(&rows, "agent", "ok", "is not in the process");
     server.end();
     // Its variables ask for an agent that is not there: the runtime says nothing.
