@@ -64,7 +64,9 @@ pub fn ran_on(recording: &Recording) -> bool {
 /// period, or the whole run. Chosen parts do not change it.
 #[must_use]
 pub fn recorded_time(recording: &Recording) -> Range<u64> {
-    time_of(recording, |process| Some(Some(part_time(process)?)))
+    let time = time_of(recording, |process| Some(Some(part_time(process)?)));
+    // A part may end after the last sign of life, or at a damaged time.
+    time.start..time.end.min(recording.run.duration_ns).max(time.start)
 }
 
 /// The time from a process's first part to its last one; `None` without parts.

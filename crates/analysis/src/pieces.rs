@@ -40,14 +40,18 @@ impl Pieces {
     }
 
     /// Calls `take` with the number of each piece and the part of `amount` that falls into the
-    /// piece. If `lasted_ns` is 0, one piece gets the whole amount.
+    /// piece. If `lasted_ns` is 0, one piece gets the whole amount. What begins after all pieces has
+    /// a piece of its own, with a number beyond theirs.
     pub(crate) fn share_out(self, first_ns: u64, lasted_ns: u64, amount: u64, mut take: impl FnMut(u64, u64)) {
         let end_ns = first_ns.saturating_add(lasted_ns);
-        let (first, last) = (self.at(first_ns), self.at(end_ns));
+        let number = |time_ns: u64| time_ns.saturating_sub(self.start_ns) / self.piece_ns;
+        let first = number(first_ns);
+        // A damaged recording may say that a sample lasted for years.
+        let last = number(end_ns).min(self.count - 1).max(first);
         for piece in first..=last {
-            // What lies outside all pieces belongs to the first or the last one.
+            // What lies outside the pieces belongs to the first or the last one.
             let from = if piece == 0 { 0 } else { self.begin_ns(piece) };
-            let to = if piece + 1 == self.count { u64::MAX } else { self.begin_ns(piece + 1) };
+            let to = if piece == last { u64::MAX } else { self.begin_ns(piece + 1) };
             let within = to.min(end_ns).saturating_sub(from.max(first_ns));
             let part = match lasted_ns {
                 // Moments, and events within one piece, which are most: 128-bit divisions are slow.
@@ -93,5 +97,6 @@ mod tests {
         assert_eq!(shared(125, 100, 7), [(2, 7)]);
         assert_eq!(shared(0, 0, 7), [(0, 7)]);
         assert_eq!(shared(110, 0, 7), [(1, 7)]);
+        assert_eq!(shared(171, 5, 7), [(7, 7)]);
     }
 }

@@ -361,7 +361,7 @@ fn what_must_be_left_alone_is_left_alone_and_listed() {
         (&silent, "its runtime has no diagnostics socket"),
         (&stopped, "it is stopped by a signal or a debugger"),
         (&debugged, "a debugger of .NET is attached to it"),
-        (&older, "the agent of clrscope 0.0.1 sleeps in it"),
+        (&older, "an agent of clrscope 0.0.1, which changed methods, sleeps in it"),
         (&of_attach, "clrscope records it already"),
     ] {
         testkit::wait_until(why, || watch.why_left(program.pid()).is_some_and(|said| said.contains(why)));

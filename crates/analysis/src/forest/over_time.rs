@@ -85,7 +85,8 @@ impl<'a> Forest<'a> {
                 let node = *nodes.entry((thread, at)).or_insert_with(|| known.node_at(thread, at));
                 let node = node.unwrap_or(BESIDE);
                 pieces.share_out(event.time_ns, event.lasted_ns, part.amount, |piece, amount| {
-                    let sum = sums.entry((node, piece as u32, state)).or_default();
+                    let piece = piece.min(pieces.count - 1) as u32;
+                    let sum = sums.entry((node, piece, state)).or_default();
                     *sum = sum.saturating_add(amount);
                 });
             }
