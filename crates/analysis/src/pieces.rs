@@ -40,8 +40,8 @@ impl Pieces {
     }
 
     /// Calls `take` with the number of each piece and the part of `amount` that falls into the
-    /// piece. If `lasted_ns` is 0, one piece gets the whole amount. What begins after all pieces has
-    /// a piece of its own, with a number beyond theirs.
+    /// piece. If `lasted_ns` is 0, one piece gets the whole amount. What begins after all pieces
+    /// has a piece of its own, with a number beyond theirs.
     pub(crate) fn share_out(self, first_ns: u64, lasted_ns: u64, amount: u64, mut take: impl FnMut(u64, u64)) {
         let end_ns = first_ns.saturating_add(lasted_ns);
         let number = |time_ns: u64| time_ns.saturating_sub(self.start_ns) / self.piece_ns;
