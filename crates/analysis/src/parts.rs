@@ -64,7 +64,7 @@ pub fn ran_on(recording: &Recording) -> bool {
 /// period, or the whole run. Chosen parts do not change it.
 #[must_use]
 pub fn recorded_time(recording: &Recording) -> Range<u64> {
-    let time = time_of(recording, |process| Some(Some(part_time(process)?)));
+    let time = time_of(recording, |process| part_time(process).map(Some));
     // A part may end after the last sign of life, or at a damaged time.
     time.start..time.end.min(recording.run.duration_ns).max(time.start)
 }
@@ -79,7 +79,7 @@ fn observed_time(recording: &Recording) -> Range<u64> {
     time_of(recording, |process| match &process.shown {
         // A process without one of the chosen parts has nothing to show.
         Some(shown) => Some(shown.first().zip(shown.last()).map(|(first, last)| first.0..last.1)),
-        None => Some(Some(part_time(process)?)),
+        None => part_time(process).map(Some),
     })
 }
 

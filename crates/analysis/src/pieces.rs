@@ -30,7 +30,12 @@ impl Pieces {
     /// or the last one.
     #[must_use]
     pub fn at(self, time_ns: u64) -> u64 {
-        (time_ns.saturating_sub(self.start_ns) / self.piece_ns).min(self.count - 1)
+        self.number_of(time_ns).min(self.count - 1)
+    }
+
+    /// As [`at`](Self::at), but beyond the last piece for moments after all pieces.
+    fn number_of(self, time_ns: u64) -> u64 {
+        time_ns.saturating_sub(self.start_ns) / self.piece_ns
     }
 
     /// Beginning of a piece.
@@ -44,10 +49,9 @@ impl Pieces {
     /// has a piece of its own, with a number beyond theirs.
     pub(crate) fn share_out(self, first_ns: u64, lasted_ns: u64, amount: u64, mut take: impl FnMut(u64, u64)) {
         let end_ns = first_ns.saturating_add(lasted_ns);
-        let number = |time_ns: u64| time_ns.saturating_sub(self.start_ns) / self.piece_ns;
-        let first = number(first_ns);
+        let first = self.number_of(first_ns);
         // A damaged recording may say that a sample lasted for years.
-        let last = number(end_ns).min(self.count - 1).max(first);
+        let last = self.at(end_ns).max(first);
         for piece in first..=last {
             // What lies outside the pieces belongs to the first or the last one.
             let from = if piece == 0 { 0 } else { self.begin_ns(piece) };

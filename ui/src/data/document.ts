@@ -335,6 +335,11 @@ export class Page {
     this.open = packed.open;
   }
 
+  /** Beginning and end of the recorded time, since the start of the run. */
+  get recorded(): [number, number] {
+    return [this.recording.since_ns, this.recording.until_ns];
+  }
+
   /** The page with one kind of paths. */
   withPaths(physical: boolean): Page {
     if (this.twins.size === 0) return this;

@@ -457,9 +457,9 @@ export function App({ model }: { model: Model }) {
             <Sections documents={documents} search={state.search} range={state.range} sort={state.sort} onSort={(sort) => update({ sort })} functions={sectionFunctions} />
           </div>
         )}
-        {tab?.form === "gc" && <Collections documents={documents} whole={[page.recording.since_ns, page.recording.until_ns]} state={state} update={update} dark={dark} />}
+        {tab?.form === "gc" && <Collections documents={documents} whole={page.recorded} state={state} update={update} dark={dark} />}
         {tab?.form === "requests" && (
-          <RequestsTab documents={documents} all={ofMap.documents} whole={[page.recording.since_ns, page.recording.until_ns]} state={state} workTab={source.served ? (flameTab?.id ?? null) : null} update={update} />
+          <RequestsTab documents={documents} all={ofMap.documents} whole={page.recorded} state={state} workTab={source.served ? (flameTab?.id ?? null) : null} update={update} />
         )}
         {tab?.form === "dominators" && documents[0]?.main && <Dominators document={documents[0]} search={state.search} dark={dark} />}
         {tab?.form === "coverage" && documents[0]?.main && <Coverage document={documents[0]} state={state} update={update} />}

@@ -39,7 +39,7 @@ export function Overview({ document, page, tabs, metrics, functions, dark, state
           <ul class="cards">{cards.map((card, at) => <li key={at}><OneCard card={card} update={update} /></li>)}</ul>
         </section>
       )}
-      {strip && <Rows strip={strip} kinds={bars.find(({ section }) => section.packed.key === "kinds")?.parts ?? []} whole={[page.recording.since_ns, page.recording.until_ns]} tabs={tabs} dark={dark} range={state.range} update={update} />}
+      {strip && <Rows strip={strip} kinds={bars.find(({ section }) => section.packed.key === "kinds")?.parts ?? []} whole={page.recorded} tabs={tabs} dark={dark} range={state.range} update={update} />}
       {bars.filter(({ parts }) => parts.length > 0).map(({ section, parts }) => <Stacked key={section.packed.key} title={section.packed.title ?? ""} parts={parts} />)}
       <NotRecorded missing={page.missing} />
     </div>

@@ -31,7 +31,7 @@ interface Props {
 }
 
 export function Timeline({ documents, page, state, update, dark }: Props) {
-  const lanes = useMemo(() => lanesOf(documents.find((one) => one.view === "timeline"), page.recording.processes[0]?.pid ?? 0, page.recording.since_ns), [documents, page.recording.since_ns]);
+  const lanes = useMemo(() => lanesOf(documents.find((one) => one.view === "timeline"), page.recording.processes[0]?.pid ?? 0, page.recorded[0]), [documents, page.recorded[0]]);
   const tracks = useMemo(() => tracksOf(documents.find((one) => one.view === "counters")), [documents]);
   const shown = useMemo(() => (state.counters ? tracks.filter((track) => state.counters!.includes(track.key)) : unasked(tracks)), [tracks, state.counters?.join("\n")]);
   const markers = useMemo(() => markersOf(page, documents), [page, documents]);
@@ -42,8 +42,8 @@ export function Timeline({ documents, page, state, update, dark }: Props) {
   const { rows, idle } = useMemo(() => folded(lanes, isOpen), [lanes, isOpen]);
   const list = useVirtual(rows.length, scroll, shown.length * TRACK);
   const [told, setTold] = useState("");
-  const begin = page.recording.since_ns;
-  const whole = Math.max(page.recording.until_ns, begin + lanes.pieces * lanes.piece);
+  const [begin, end] = page.recorded;
+  const whole = Math.max(end, begin + lanes.pieces * lanes.piece);
   const range = state.range;
   const drag = useRef<number | null>(null);
   // The part of the recorded time that is in sight.

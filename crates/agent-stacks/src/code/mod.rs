@@ -261,7 +261,7 @@ impl CodeMap {
     }
 
     /// Whether an address is a return address, without reading the list of mappings again. For
-    /// words most of which only look like addresses.
+    /// words that may only look like addresses, as most do.
     pub fn is_return_address(&mut self, address: usize, time_ns: u64) -> bool {
         let call = address - 1;
         let is_code = self.places.contains_key(&call)

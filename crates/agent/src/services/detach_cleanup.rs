@@ -8,7 +8,7 @@ use clrscope_agent_stacks::stacks::stack_cache;
 use clrscope_agent_values::types;
 use clrscope_recording::writer::{ProcessWriter, unmap_all_in};
 
-use super::event_log;
+use super::{event_log, rings};
 
 /// Waits for the end of the helper thread, and removes what a recording leaves in a process that
 /// continues to run. Call it when the runtime has said that no more callbacks come, or has refused
@@ -24,6 +24,7 @@ pub(crate) fn clean_up_after_helper(helper: &HelperHandle, writer: &'static Proc
 /// Removes what a recording leaves. Call it when the helper thread has ended or never existed.
 pub(crate) fn clean_up(writer: &'static ProcessWriter) {
     threads::let_go();
+    rings::let_go();
     event_log::let_go();
     stack_cache::let_go();
     types::let_go();

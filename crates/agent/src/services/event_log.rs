@@ -8,7 +8,7 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use clr_profiler::PerThread;
 use clrscope_agent_base::helper::{HelperHandle, Task};
@@ -23,6 +23,7 @@ use clrscope_recording::writer::{Chunk, ChunkCell, EventStore, ProcessWriter, Th
 
 use crate::services::context::Context;
 use crate::services::field_cache::FieldCache;
+use crate::services::rings;
 
 /// A thread's first chunk; each further one is twice as large, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: u32 = 4 << 10;
@@ -42,19 +43,10 @@ pub(crate) struct EventLog {
 }
 
 static TRACKS: PerThreadPool<Track> = PerThreadPool::new(Track::retire);
-/// Number of logs that this process has created so far.
-static LOGS: AtomicU32 = AtomicU32::new(0);
-/// Logs of the current recording that are rings: threads that end return their chunks to them.
-static RINGS: Mutex<Vec<&'static EventLog>> = Mutex::new(Vec::new());
 
 /// Call it when the recording is over and its logs are not used any more.
 pub(crate) fn let_go() {
-    rings().clear();
     TRACKS.give_back_all();
-}
-
-fn rings() -> MutexGuard<'static, Vec<&'static EventLog>> {
-    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Chunk that a thread writes to. Only that thread uses it. The atomics only satisfy `Sync`.
@@ -91,12 +83,10 @@ impl EventLog {
         store: EventStore,
     ) -> Result<&'static Self, String> {
         let tracks = TRACKS.borrow_next().map_err(|error| format!("no thread key for {instrument}: {error}"))?;
-        let number = LOGS.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = rings::next_number();
         let (patience, dictionary) = (Patience::new(helper), Mutex::new(None));
         let log = keep(Self { writer, store, start_ns, patience, tracks, number, dictionary });
-        if log.store.is_ring() {
-            rings().push(log);
-        }
+        rings::add(number, &log.store);
         Ok(log)
     }
 
@@ -269,9 +259,8 @@ impl Track {
 
     /// The thread ends.
     fn retire(&self) {
-        let log = self.log.load(Ordering::Relaxed);
-        if let (Some(chunk), Some(ring)) = (self.chunk.get(), rings().iter().find(|ring| ring.number == log)) {
-            ring.store.finish(chunk);
+        if let Some(chunk) = self.chunk.get() {
+            rings::give_back(self.log.load(Ordering::Relaxed), chunk);
         }
         self.chunk.set(None);
     }

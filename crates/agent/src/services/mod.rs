@@ -5,6 +5,7 @@
 //! - [`object_types`]: number, name and module of each class of objects
 //! - [`no_stack_remark`]: the remark in a recording with missing stacks
 //! - [`dictionary`]: names of entities other than functions, noted once
+//! - [`rings`]: stores to which threads that end return their chunks
 //! - [`event_log`]: chunks of event records per thread; [`field_cache`] keeps encoded functions and
 //!   classes
 //! - [`event_ring`]: the last events of calls, in chunks per thread
@@ -54,6 +55,7 @@ pub(crate) mod object_types;
 pub(crate) mod own_code;
 pub(crate) mod refused_methods;
 pub(crate) mod request_work;
+pub(crate) mod rings;
 pub(crate) mod stack_rate;
 pub(crate) mod stop_of_threads;
 pub(crate) mod triggers;

@@ -3,8 +3,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use clrscope_recording::writer::lock_at;
 
 use super::names::is_recording;
 
@@ -72,10 +73,7 @@ impl Unpushed {
 /// When another process has it, or it is gone.
 fn lock(path: &Path, is_new: bool) -> io::Result<File> {
     let file = File::options().read(true).write(true).create(is_new).truncate(false).open(path)?;
-    file.try_lock()?;
-    // The process that held it may have removed it.
-    let is_it = fs::metadata(path)?.ino() == file.metadata()?.ino();
-    if is_it { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+    lock_at(file, path)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub use process::{ProcessRecord, ProcessWriter};
 pub(crate) use random_id::id_of_period;
 pub use random_id::random_id;
 pub use run::{
-    RunWriter, Standing, is_abandoned, is_over, last_sign_ns, living_processes, process_folders, request_stop,
+    RunWriter, Standing, is_abandoned, is_over, last_sign_ns, living_processes, lock_at, process_folders, request_stop,
     standing, take_abandoned, triggered,
 };
 pub use stacks::StackTable;

@@ -127,11 +127,18 @@ pub fn is_abandoned(folder: &Path) -> bool {
 #[must_use]
 pub fn take_abandoned(folder: &Path) -> Option<File> {
     let path = folder.join(RUN_LOG);
-    let file = File::open(&path).ok()?;
-    file.try_lock().ok()?;
-    // Whoever had it before may have removed it.
-    let is_it = |there: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == there.ino());
-    fs::metadata(&path).is_ok_and(is_it).then_some(file)
+    File::open(&path).and_then(|file| lock_at(file, &path)).ok()
+}
+
+/// Locks `file`, which was opened at `path`, for as long as it stays open.
+///
+/// # Errors
+/// When another process has locked it, or has removed it from `path`.
+pub fn lock_at(file: File, path: &Path) -> io::Result<File> {
+    file.try_lock()?;
+    // The process that had the lock before may have removed the file.
+    let is_there = fs::metadata(path)?.ino() == file.metadata()?.ino();
+    if is_there { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// How far the end of a process's recording has come.

@@ -7,7 +7,7 @@
 //! grows. A thread that starts to work for another request begins new records, too.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use clr_profiler::ClassId;
 use clrscope_agent_base::helper::{Gains, Task};
@@ -19,7 +19,7 @@ use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
 use clrscope_recording::writer::{AllocationCell, Chunk, EventStore, ProcessWriter, ThreadRecord, monotonic_ns};
 
 use crate::services::context::Context;
-use crate::services::request_work;
+use crate::services::{request_work, rings};
 
 use super::own_paths::OwnPaths;
 
@@ -45,20 +45,9 @@ const PERIOD_IN_RING_NS: u64 = 1_000_000_000;
 const DOUBLINGS: usize = 32;
 
 static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
-/// Number of [`Sums`] that this process has made so far.
-static MADE: AtomicU32 = AtomicU32::new(0);
-
-/// Stores that keep only recent records, with the numbers of their sums. Threads that end give
-/// their chunks back to them.
-static RINGS: Mutex<Vec<(u32, &'static EventStore)>> = Mutex::new(Vec::new());
-
-fn rings() -> MutexGuard<'static, Vec<(u32, &'static EventStore)>> {
-    RINGS.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Drops the tables of sums when the recording is over.
 pub(crate) fn let_go() {
-    rings().clear();
     TABLES.give_back_all();
 }
 
@@ -127,9 +116,8 @@ struct OwnChunk {
 
 impl Drop for OwnChunk {
     fn drop(&mut self) {
-        let Some(chunk) = self.chunk else { return };
-        if let Some((_, ring)) = rings().iter().find(|(number, _)| *number == self.number) {
-            ring.finish(chunk);
+        if let Some(chunk) = self.chunk {
+            rings::give_back(self.number, chunk);
         }
     }
 }
@@ -163,7 +151,7 @@ impl Sums {
             .create_events(instrument::ALLOC, kept.limit(limit), kept.keep())
             .map_err(|error| format!("no memory for allocations: {error}"))?;
         let tables = TABLES.borrow_values().map_err(|error| format!("no thread key for allocations: {error}"))?;
-        let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = rings::next_number();
         let patience = Patience::new(helper);
         let limits = Limits::from_max_bytes(limit);
         Ok(Self {
@@ -182,9 +170,7 @@ impl Sums {
     /// Begins to use the chunks of threads that ended again, where only recent records are kept.
     /// Call it once, when the sums have their place.
     pub(super) fn use_chunks_again(&'static self) {
-        if self.store.is_ring() {
-            rings().push((self.number, &self.store));
-        }
+        rings::add(self.number, &self.store);
     }
 
     /// The store that holds the records.
