@@ -196,6 +196,29 @@ test("sums of a served page are those of the recording, whatever is changed of i
   await close();
 });
 
+/** A function that only tables name was left out of what matches where both answers about functions came in the same moment. */
+test("a function that is searched for is there, though its tables come in the same moment", async () => {
+  const { page, close } = await opened("served-cut", "#tab=flame");
+  await page.waitForSelector(".waiting", { state: "detached" });
+  await page.evaluate(() => {
+    const read = Response.prototype.json;
+    const held = [];
+    Response.prototype.json = async function () {
+      const answer = await read.call(this);
+      if (!this.url.includes("document?")) return answer;
+      await new Promise((give) => held.push(give));
+      return answer;
+    };
+    globalThis.held = held;
+  });
+  await open(page, "functions");
+  await page.fill(".search input", "/App.Wide::Tiny$/");
+  await page.waitForFunction(() => globalThis.held.length === 2);
+  await page.evaluate(() => globalThis.held.forEach((give) => give()));
+  await page.locator("#panel .table-body [role=row]", { hasText: "App.Wide::Tiny" }).first().waitFor({ timeout: 20_000 });
+  await close();
+});
+
 /** Waits until the root of the flame graph has so many steps. */
 async function toldUntil(page, expected, what) {
   let told = NaN;

@@ -183,6 +183,12 @@ export function App({ model }: { model: Model }) {
   const measure = ofPaths?.packed.measures.find((one) => one.name === name);
   const base = downProfile ?? profile;
   const [details, look] = useDetails(source, ofPaths, base, downProfile ? downFilters : upFilters, model.functions);
+  const ofFunctions = useAnswer(source, ofPaths, filters, isAsked && (tab?.form === "functions" || tab?.form === "neighbours") ? `${picture(false)}&as=functions` : null);
+  // All that is there has its functions in the list before anything is made of the list: an answer that comes last is followed by
+  // no other change that would show what was missed.
+  const rowFunctions = tab?.form === "functions" ? model.rowsOf(documents[1]) : undefined;
+  model.rowsOf(table);
+  model.rowsOf(ofFunctions ?? undefined);
   const known = functions.length;
   const folds = useMemo(() => !state.nameless && hasNameless(functions), [state.nameless, known]);
   const changes = useMemo(() => {
@@ -239,7 +245,6 @@ export function App({ model }: { model: Model }) {
   }, [upright, upsideDown, downMerged]);
   // Until an inverted tree has come, the other one is there.
   const isInverted = source.served ? downMerged !== null : state.invert;
-  const ofFunctions = useAnswer(source, ofPaths, filters, isAsked && (tab?.form === "functions" || tab?.form === "neighbours") ? `${picture(false)}&as=functions` : null);
   const sums = useMemo(() => {
     if (!upright) return null;
     return ofFunctions ? sumsOfRows(ofFunctions, model.functions) : sumsOf(upright, functions);
@@ -468,7 +473,7 @@ export function App({ model }: { model: Model }) {
         {tab?.form === "flame" && shown && <Flame shown={shown} />}
         {tab?.form === "tree" && shown && <Tree shown={shown} />}
         {tab?.form === "functions" && shown && (
-          <FunctionTable shown={shown} served={source.served} document={documents[1]} rowFunctions={model.rowsOf(documents[1])} onOpen={lookAt} />
+          <FunctionTable shown={shown} served={source.served} document={documents[1]} rowFunctions={rowFunctions} onOpen={lookAt} />
         )}
         {tab?.form === "neighbours" && shown && <CallersAndCallees shown={shown} onOpen={lookAt} ask={askNeighbours} />}
         {isPaths && upsideDown?.wholeLevels != null && <p class="note warning">Callers further up than {upsideDown.wholeLevels} levels are left out: focus on a function to see them.</p>}
