@@ -128,7 +128,7 @@ fn over_and_over(runtime: &Runtime, program: &Path, rounds: usize) -> Result<Str
     services.into_iter().for_each(|service| _ = service.stop("TERM").expect_success());
     let (after, [probed_kb, bare_kb]) = (Spread::from_values(&afterwards), grown);
     let said = format!(
-        "{rounds} rounds, {answered} requests answered while methods were compiled anew and reverted; a request costs {:.2} \
+        "{rounds} rounds, {answered} requests answered while methods were recompiled and reverted; a request costs {:.2} \
          ({:.2} to {:.2}) afterwards of what it costs where nobody attached, {at_first:.2} at first; {probed_kb} kB more of \
          memory each round, {bare_kb} where nobody attached",
         after.median, after.low, after.high

@@ -48,7 +48,7 @@ findings: the programs by which faults were found once; what they print, count a
 sampling: hostile programs at the highest rate, each 60 seconds unless given, on each runtime and with each engine; then
 attach and detach over and over, and a launcher that is killed while attached
 async: chains of awaits at full rate while memory is compacted and classes unload, each load 10 seconds unless given
-probes: 5,000 methods of a web program under load are compiled anew and reverted, ten times unless given, on each runtime
+probes: 5,000 methods of a web program under load are recompiled and reverted, ten times unless given, on each runtime
 triage: the first look at 36 programs; two of them may be named wrongly (some ten minutes, needs python3 and nothing
 else that runs)
 periods: a recording of each second for 1,440 seconds unless given, a day of minutes; counts add up, nothing grows

@@ -151,7 +151,7 @@ impl BodyWriters {
     /// # Safety
     /// As for [`write_module`](Self::write_module). In addition, all bodies must agree as described
     /// above.
-    pub unsafe fn write_anew(&self, module: ModuleId, method: Token) -> Result<bool> {
+    pub unsafe fn rewrite(&self, module: ModuleId, method: Token) -> Result<bool> {
         let Some(body) = self.made_of_original(module, method)? else { return Ok(false) };
         // SAFETY: the caller's promise, and the body keeps to the format.
         unsafe { self.info.set_il_function_body(module, method, &body.write().map_err(refused)?)? };
@@ -163,7 +163,7 @@ impl BodyWriters {
     /// source lines. Empty if there are no edits.
     ///
     /// # Errors
-    /// As for [`write_anew`](Self::write_anew).
+    /// As for [`rewrite`](Self::rewrite).
     pub fn moves(&self, module: ModuleId, method: Token) -> Result<Vec<IlMove>> {
         let Some(body) = self.made_of_original(module, method)? else { return Ok(Vec::new()) };
         moves(&body)
@@ -176,7 +176,7 @@ impl BodyWriters {
     ///
     /// # Errors
     /// The runtime's error for the module as a whole; for a single method as for
-    /// [`write_anew`](Self::write_anew).
+    /// [`rewrite`](Self::rewrite).
     pub fn written_bodies(&self, module: ModuleId, methods: &[Token]) -> Result<Vec<Result<Option<WrittenBody>>>> {
         let metadata = self.info.module_metadata(module)?;
         let written = |method: &Token| {

@@ -33,6 +33,7 @@
 //!   needs and the machine lacks.
 //! - [`compile`] and [`manifest`] rebuild the committed programs in `dotnet/` and show when they
 //!   are stale.
+//! - [`CrashReport`] tells where a program crashed that must not.
 //!
 //! All functions panic with a sentence where a test cannot continue, which makes the test fail.
 
@@ -48,6 +49,7 @@ mod chance;
 pub mod compile;
 pub mod confine;
 mod counter;
+mod crash_report;
 mod debian;
 mod expectations;
 mod fleet;
@@ -86,6 +88,7 @@ pub use burning::BurningSamples;
 pub use caller_paths::CallerPaths;
 pub use chance::random_pause;
 pub use counter::last_count;
+pub use crash_report::CrashReport;
 pub use debian::{debian_package, debian_packages, go_pprof};
 pub use expectations::{Expectations, ThreadCalls};
 pub use fleet::{FleetEngine, fleet_queries};

@@ -26,7 +26,7 @@ export function useLoaded(source: Source, wanted: Document[], filters: Filters):
     else isWaiting = true;
     return found ?? last.current.get(document.key) ?? document;
   });
-  // The same list stays the same, so that nothing is made anew of it.
+  // The same list stays the same, so that nothing is made of it again.
   if (documents.length === before.current.length && documents.every((one, at) => one === before.current[at])) documents = before.current;
   before.current = documents;
   const missing = wanted.filter((document) => !source.known(document, filters));

@@ -91,7 +91,7 @@ interface Look {
 
 const begun = (tree: CallTree, question: string): Look => ({ tree, question, open: hottest(tree), at: 1 });
 
-/** The same look at another tree: the same paths stay open where more of them has come, and another question begins anew. */
+/** The same look at another tree: the same paths stay open where more of them has come, and another question starts over. */
 function carried(look: Look, tree: CallTree, question: string): Look {
   if (look.tree === tree) return look;
   if (look.question !== question) return begun(tree, question);

@@ -106,6 +106,6 @@ mod tests {
         let all = headings();
         let there = all.iter().find_map(|heading| Some((heading, section(&page, &all, heading)?)));
         let (heading, text) = there.expect("a section");
-        assert_eq!(with_section(&page, &all, heading, text), page, "what is on it stays when a part is measured anew");
+        assert_eq!(with_section(&page, &all, heading, text), page, "what is on it stays when a part is measured again");
     }
 }

@@ -141,10 +141,11 @@ unchanged parts of each phase only where they are off.",
         about: "\
 Each root waits for its work in a different way. The work throws an exception of its root's own
 class after each `await`, while the heap is collected and compacted all the time. An exception is
-right if its logical stack in `exceptions` has that root. The others have no root, because the work
-was not awaited yet (at most 0.5 %), or all of them are *unknown* (below `[unknown awaiter]`): boxes
-of pooled builders are not tasks, and the consumer of a stream awaits no task. Where such a box
-leaves no frame, its stacks begin at `[pool]`. *Debug* is code that the compiler did not optimise.",
+right if its logical stack in `exceptions` has that root. The others have no root: the work was not
+awaited yet (at most 0.5 %), or its awaiter is not known. The latter happens in two ways to wait
+only. The agent looks up the class of a pooled builder's box when such a box runs for the first
+time, and nothing awaits the first item of a stream yet. *Debug* is code that the compiler did not
+optimise.",
         measure: |_, page| awaiters::run(page),
         needs_quiet: false,
     },

@@ -41,7 +41,7 @@ impl CodeAuthors {
     /// The [`BodyWriters`] that make the bodies of methods that are recompiled later. A body
     /// contains the changes made when the module was loaded, and within them the changes of
     /// `author`.
-    pub(crate) fn anew(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
+    pub(crate) fn for_recompilation(&self, info: &ProfilerInfo, author: Arc<dyn BodyWriter>) -> BodyWriters {
         self.all(info).with(author)
     }
 

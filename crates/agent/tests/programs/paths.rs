@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Run, record_with};
+use crate::support::{Run, record_command, record_with};
 use clrscope_contract::request::{AGENT_CLSID, AGENT_VARIABLE};
 use clrscope_recording::model::{LossReason, Process, Sample, SamplingEngine};
 use clrscope_testkit::{
-    CallerPaths, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally, attempted,
-    each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples, scratch,
+    CallerPaths, CrashReport, KnownPaths, PartTime, Runtime, RuntimeStops, STOPS_VARIABLE, SampledPaths, Slower, Tally,
+    attempted, each_runtime, fixture, hooked_agent, load_profiler, methods, not_run, run as run_command, samples,
+    scratch,
 };
 
 /// Requests with each engine; waits are looked at as well.
@@ -23,10 +24,14 @@ const REQUESTS: [(SamplingEngine, &str); 2] = [
 /// Runs a fixture with each engine that is to be had.
 fn each_engine(runtime: &Runtime, name: &str, arguments: &[&str], mut check: impl FnMut(&Run, &str)) {
     for (engine, request) in REQUESTS {
-        let run = record_with(runtime, name, request, arguments);
+        let mut command = runtime.command(&fixture(name));
+        command.args(arguments);
+        let crash = CrashReport::of(&mut command);
+        let run = record_command(runtime, name, request, command);
         let place = format!("{} on {}", engine.name(), runtime.version);
         let ended = &run.finished;
-        assert_eq!(ended.code(), 0, "{place}: {name} ended so: {}", ended.stderr_text());
+        let told = || format!("{}{}\n{}", ended.stdout_text(), ended.stderr_text(), crash.frames());
+        assert_eq!(ended.code(), 0, "{place}: {name} {arguments:?} ended so: {}", told());
         let by = run.recording.processes[0].samplers.iter().find(|sampler| sampler.instrument == "cpu");
         if by.is_none_or(|sampler| sampler.engine != engine) {
             not_run(&format!("the engine {} is not to be had here", engine.name()));

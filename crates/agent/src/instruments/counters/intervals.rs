@@ -186,7 +186,7 @@ impl Intervals {
         Self {
             info: context.info.clone(),
             writer: context.writer,
-            writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
+            writers: context.code_authors.for_recompilation(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
             author,
             is_begun: AtomicBool::new(false),
             changed: Arc::default(),

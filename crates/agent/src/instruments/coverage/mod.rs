@@ -197,7 +197,7 @@ impl Coverage {
             // SAFETY: as in `cover`; the code of counters that have fired became the same length of
             // code that does nothing, so every body of the method has the other instructions at the
             // same offsets.
-            unsafe { self.writers.write_anew(module, token)? };
+            unsafe { self.writers.rewrite(module, token)? };
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Prober {
             self.place_lines(module, found.places);
         }
         let again = self.methods.change_line(line, true);
-        if let Err(error) = self.write_lined(&again).and_then(|()| self.compile_anew(&again)) {
+        if let Err(error) = self.write_lined(&again).and_then(|()| self.recompile(&again)) {
             log(Level::Warn, || format!("probes: {} methods stay without: {error}", again.len()));
             self.methods.change_line(line, false);
             return Answer::Failed;
@@ -172,7 +172,7 @@ impl Prober {
                 refused.extend(places.into_iter().map(|at| (at, reason(error))));
             }
             methods.retain(|method| !failed.iter().any(|(of, _)| of == method));
-            self.compile_anew(&methods)
+            self.recompile(&methods)
         });
         if let Err(error) = written {
             for (method, lanes, at) in taken {

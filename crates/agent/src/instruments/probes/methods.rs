@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_run_their_own_code_compiled_anew_until_the_last_probe_goes() {
+    fn methods_run_their_own_code_recompiled_until_the_last_probe_goes() {
         let runtime = FakeRuntime::new().module("Shop");
         let module = runtime.module_id("Shop");
         let folder = tempfile::tempdir().expect("a folder");

@@ -14,7 +14,7 @@
 //! | [`callers`] | counting by callers |
 //! | [`each`] | recording of each call, with arguments and results |
 //! | [`prober`] | the choice of methods; adds and removes their probes |
-//! | [`anew`] | answers to the runtime while it recompiles methods |
+//! | [`recompilation`] | answers to the runtime while it recompiles methods |
 //! | [`line_prober`] | adds and removes the counters of lines |
 //! | [`lines`] | which lines are wanted |
 //! | [`line_search`] | where lines are in the methods of an assembly, by its PDB |
@@ -26,7 +26,6 @@
 //! | [`undo`] | the methods' own code comes back when the recording is over |
 //! | [`store`] | room for the methods' numbers in the recording |
 
-mod anew;
 mod callers;
 mod code;
 mod commands;
@@ -42,6 +41,7 @@ mod methods;
 mod nesting;
 mod options;
 mod prober;
+mod recompilation;
 mod store;
 mod undo;
 

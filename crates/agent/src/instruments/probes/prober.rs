@@ -69,7 +69,7 @@ impl Prober {
             patterns: Mutex::new(context.probes.clone()),
             lines: Lines::new(&context.probe_lines, context.writer),
             store: keep(ProbeStore::create(context)?),
-            writers: context.code_authors.anew(&context.info, Arc::clone(&methods) as Arc<dyn BodyWriter>),
+            writers: context.code_authors.for_recompilation(&context.info, Arc::clone(&methods) as Arc<dyn BodyWriter>),
             has_changed_at_load: context.code_authors.change_at_load(),
             methods,
             fixed: FixedModules::new(),
@@ -89,7 +89,7 @@ impl Prober {
         self.change_patterns(|patterns| patterns.and(pattern, true));
         self.probe_all();
         let again = self.methods.put_back(pattern);
-        if let Err(error) = self.write_lined(&again).and_then(|()| self.compile_anew(&again)) {
+        if let Err(error) = self.write_lined(&again).and_then(|()| self.recompile(&again)) {
             log(Level::Warn, || format!("probes: {} methods stay without: {error}", again.len()));
             self.methods.take_out(pattern);
             return Answer::Failed;
@@ -144,7 +144,7 @@ impl Prober {
             return self.refuse(&assembly, &refused);
         }
         let (chosen, mut refused) = self.with_code(module, chosen);
-        if let Err(error) = self.prepare(module, chosen, &mut refused).and_then(|methods| self.compile_anew(&methods)) {
+        if let Err(error) = self.prepare(module, chosen, &mut refused).and_then(|methods| self.recompile(&methods)) {
             refused.extend(self.withdraw_module(module).map(|signature| (signature, reason(&error))));
         }
         log(Level::Info, || format!("probes: {assembly}: {} methods refused", refused.len()));
@@ -331,7 +331,7 @@ impl Prober {
     }
 
     /// Has methods recompiled with their current probes, for all callers.
-    pub(super) fn compile_anew(&self, methods: &[Method]) -> clr_profiler::Result<()> {
+    pub(super) fn recompile(&self, methods: &[Method]) -> clr_profiler::Result<()> {
         if methods.is_empty() {
             return Ok(());
         }

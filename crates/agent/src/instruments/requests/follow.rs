@@ -57,7 +57,7 @@ impl Follower {
             info: context.info.clone(),
             writer: context.writer,
             functions: Arc::clone(&context.functions),
-            writers: context.code_authors.anew(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
+            writers: context.code_authors.for_recompilation(&context.info, Arc::clone(&author) as Arc<dyn BodyWriter>),
             author,
             claimed: Mutex::default(),
             switching: Arc::default(),
