@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clrscope_recording::model::{
-    CallTreeBuilder, Function, HookCost, Node, NodeFlags, NodeValues, ROOT, Recording, TreeSource,
+    CallTreeBuilder, Function, HookCost, Loss, LossReason, Node, NodeFlags, NodeValues, ROOT, Recording, TreeSource,
 };
 use clrscope_recording::testing::ascii_trees::{recording, recording_with};
 use clrscope_report::{Request, view};
@@ -51,6 +51,20 @@ fn a_page_is_one_file_that_loads_nothing_and_runs_only_its_own_program() {
     for part in [head, body] {
         assert!(!part.contains(" src=") && !part.contains(" href=") && !part.contains("<link"), "{part}");
     }
+}
+
+/// The page of a period had the time since the start of the program, and did not know its end.
+#[test]
+fn a_page_says_of_the_run_what_a_text_report_says() {
+    let mut recording = recording(TREES);
+    let [process] = &mut recording.processes[..] else { panic!("one process") };
+    process.complete = false;
+    process.losses.push(Loss { reason: LossReason::Stopped, count: 1, first_ns: 0, last_ns: 0, details: Vec::new() });
+    (recording.run.exit, recording.run.started_unix_ns) = (None, 1_800_000_000_000_000_000);
+    let said = data(&summary_of(&recording))["run"].clone();
+    let [length, since] = &array(&said)[..] else { panic!("{said}") };
+    assert!(length.as_str().expect("text").ends_with(" recorded, the program ran on"), "{length}");
+    assert_eq!(since, "from 2027-01-15 08:00:00 UTC");
 }
 
 #[test]

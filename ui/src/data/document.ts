@@ -137,8 +137,6 @@ export interface Process {
   command: string[] | string;
   runtime: string;
   complete: boolean;
-  exit_code?: number | null;
-  signal?: number;
 }
 
 export interface Recording {
@@ -167,6 +165,8 @@ export interface Packed {
   tool: string;
   open: string;
   recording: Recording;
+  /** How long the run took or was recorded, how it ended, and since when, in the words of the tool. */
+  run: string[];
   missing?: Missing[];
   values?: Json[];
   documents: PackedDocument[];
@@ -315,6 +315,7 @@ export class Page {
   /** Names of the documents that are there by logical paths and by those that threads had. */
   readonly twins: Set<string>;
   readonly recording: Recording;
+  readonly run: string[];
   readonly tool: string;
   readonly open: string;
   readonly revision: number;
@@ -331,6 +332,7 @@ export class Page {
     this.threads = packed.threads ?? [];
     this.missing = packed.missing ?? [];
     this.recording = packed.recording;
+    this.run = packed.run;
     this.tool = packed.tool;
     this.open = packed.open;
   }

@@ -1,7 +1,7 @@
 // The head of the page: what ran, and what is missing.
 
 import type { Page } from "../data/document";
-import { count, oneLine, time } from "../data/format";
+import { count, oneLine } from "../data/format";
 import type { Standing } from "../data/source";
 
 /** What is said of a served page. */
@@ -23,11 +23,10 @@ interface Props {
 export function Head({ page, standing, isWaiting, onHelp, onTheme }: Props) {
   const { recording } = page;
   const [process] = recording.processes;
-  const end = process?.signal !== undefined ? `ended by signal ${process.signal}` : process?.exit_code != null ? `exit code ${process.exit_code}` : "end not seen";
   const losses = recording.losses.reduce((sum, loss) => sum + loss.count, 0);
   const facts = [
-    `${time(recording.duration_ns)} from ${recording.started.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")}`,
-    recording.processes.length === 1 ? `${process.runtime}, process ${process.pid}, ${end}` : `${count(recording.processes.length)} processes`,
+    ...page.run,
+    recording.processes.length === 1 ? `${process.runtime}, process ${process.pid}` : `${count(recording.processes.length)} processes`,
     `recorded ${recording.instruments.given}`,
   ];
   return (

@@ -14,6 +14,7 @@ use super::whole;
 use super::{states, strip};
 use crate::render::json::recording;
 use crate::render::page::{Pool, SectionPacker};
+use crate::render::text::facts;
 use crate::view::Report;
 use crate::views::VIEWS;
 
@@ -65,8 +66,16 @@ pub(super) fn about(recording: &Recording, open: &str) -> Value {
         "tool": concat!("clrscope ", env!("CARGO_PKG_VERSION")),
         "open": open,
         "recording": recording::recording(recording),
+        "run": run(recording),
         "missing": missing(recording),
     })
+}
+
+/// What a text report's head says of the run: how long it took or was recorded, how it ended, and
+/// since when, if that is known.
+fn run(recording: &Recording) -> Vec<String> {
+    let since = facts::date(recording).map(|date| format!("from {date}"));
+    std::iter::once(facts::length_and_end(recording)).chain(since).collect()
 }
 
 /// Views without recorded data, each with the instruments that would have recorded it.

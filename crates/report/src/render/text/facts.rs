@@ -240,7 +240,7 @@ fn run(recording: &Recording) -> Fact {
 }
 
 /// A phrase that says how long the run took, or for how long it was recorded, and how it ended.
-pub(super) fn length_and_end(recording: &Recording) -> String {
+pub(crate) fn length_and_end(recording: &Recording) -> String {
     let length = time(observed_ns(recording));
     match recording.run.started_unix_ns {
         0 => end(recording),
@@ -250,7 +250,7 @@ pub(super) fn length_and_end(recording: &Recording) -> String {
 }
 
 /// When the recording began, if that is known.
-pub(super) fn date(recording: &Recording) -> Option<String> {
+pub(crate) fn date(recording: &Recording) -> Option<String> {
     let started = jiff::Timestamp::from_nanosecond(i128::from(observed_unix_ns(recording).start)).ok()?;
     (recording.run.started_unix_ns > 0).then(|| started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
