@@ -328,12 +328,12 @@ impl OpenView<'_> {
     fn work(&self) -> (&'static str, String) {
         let totals = &self.view.conditions.totals;
         match totals.cpu_ns {
-            Some(cpu) => ("CPU time", format!("run: {}", time(cpu))),
+            Some(cpu) => ("CPU time", format!("{} in all", time(cpu))),
             None if self.view.conditions.metric.is_sampled() => {
                 let metric = self.view.conditions.metric;
-                (metric.title, format!("run: {}", time(self.view.conditions.total)))
+                (metric.title, format!("{} in all", time(self.view.conditions.total)))
             }
-            None => ("time", format!("run: {} of thread time", time(totals.functions_ns))),
+            None => ("time", format!("{} of thread time in all", time(totals.functions_ns))),
         }
     }
 
