@@ -148,7 +148,7 @@ impl Musl {
     fn exceptions(&self) -> Result<String, String> {
         let printed = self.run("exceptions", "Throws", &[&THROWN.to_string()])?;
         let rows = rows(&self.report("exceptions")?)?;
-        let count: u64 = rows.iter().filter_map(|row| row["thrown"].as_u64()).sum();
+        let count: u64 = rows.iter().filter_map(|row| row["exceptions"].as_u64()).sum();
         if count != THROWN || printed.trim() != format!("caught {THROWN}") {
             return Err(format!("{count} of {THROWN}; the program printed {printed:?}; {rows:?}"));
         }
