@@ -144,8 +144,8 @@ class after each `await`, while the heap is collected and compacted all the time
 right if its logical stack in `exceptions` has that root. The others have no root: the work was not
 awaited yet (at most 0.5 %), or its awaiter is not known. The latter happens in two ways to wait
 only. The agent looks up the class of a pooled builder's box when such a box runs for the first
-time, and nothing awaits the first item of a stream yet. *Debug* is code that the compiler did not
-optimise.",
+time, and nothing awaits the first item of a stream yet. Where a pooled builder's box leaves no
+frame, as in code that the compiler did not optimise (*debug*), stacks begin at `[pool]`.",
         measure: |_, page| awaiters::run(page),
         needs_quiet: false,
     },
