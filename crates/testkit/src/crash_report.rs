@@ -1,7 +1,7 @@
 //! Where a program crashed, by the runtime's own report: for tests of programs that must not.
 //!
 //! The runtime's `createdump` writes the stacks of a program that a signal ends, and only then
-//! ([the runtime's docs](https://github.com/dotnet/runtime/blob/main/docs/design/coreclr/botr/xplat-minidump-generation.md)).
+//! (dotnet/runtime, docs/design/coreclr/botr/xplat-minidump-generation.md).
 
 use std::fs;
 use std::process::Command;
