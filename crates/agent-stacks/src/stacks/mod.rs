@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clr_profiler::internals::{CurrentStack, NativeFrame};
 use clr_profiler::{Error, FunctionId, HResult, ProfilerInfo, Result, StackFrame, StackWalk};
@@ -132,6 +132,8 @@ struct Comparison {
     asked: AtomicU64,
     same: AtomicU64,
     differ: AtomicU64,
+    /// Numbers of the first stack that differed, as walked by frames and by the runtime.
+    first: OnceLock<(u32, u32)>,
 }
 
 #[derive(Default)]
@@ -471,7 +473,10 @@ impl Comparison {
         let counter = match walked {
             None => &self.asked,
             Some(walked) if walked == asked => &self.same,
-            Some(_) => &self.differ,
+            Some(walked) => {
+                let _ = self.first.set((walked, asked));
+                &self.differ
+            }
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -479,7 +484,9 @@ impl Comparison {
     fn in_words(&self) -> String {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (asked, same, differ) = (count(&self.asked), count(&self.same), count(&self.differ));
-        format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot")
+        let of = |(walked, asked): &(u32, u32)| format!("; the first is stack #{walked}, by snapshot #{asked}");
+        let first = self.first.get().map_or_else(String::new, of);
+        format!("stacks by frames: {same} as by snapshot, {differ} other, {asked} only by snapshot{first}")
     }
 }
 

@@ -7,7 +7,7 @@ use clrscope_analysis::{
     EXCEPTIONS, Exception, ExceptionLog, ExceptionQuery, Query, TreeOptions, Value, functions, tree,
 };
 use clrscope_recording::model::Recording;
-use clrscope_testkit::{each_runtime, fixture, run};
+use clrscope_testkit::{each_runtime, fixture, methods, run};
 
 fn all(recording: &Recording) -> ExceptionLog<'_> {
     ExceptionLog::open(recording, &ExceptionQuery::default()).expect("exceptions")
@@ -282,7 +282,13 @@ fn stacks_walked_by_frames_are_the_runtimes_own() {
             let remark = remarks.iter().find(|remark| remark.text.contains("by snapshot")).expect("a remark");
             let numbers: Vec<u32> = remark.text.split(' ').filter_map(|word| word.parse().ok()).collect();
             let &[same, other, _asked] = &numbers[..] else { panic!("{remark:?}") };
-            assert!(same >= least && other == 0, "{name} on {}: {}", runtime.version, remark.text);
+            let stack = |text: &str| {
+                let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+                methods(&seen.recording.processes[0], digits.parse().expect("a stack")).join(" > ")
+            };
+            let first: Vec<String> = remark.text.split('#').skip(1).map(stack).collect();
+            let told = first.join("\n");
+            assert!(same >= least && other == 0, "{name} on {}: {}\n{told}", runtime.version, remark.text);
         }
     });
 }
