@@ -141,8 +141,6 @@ export interface Process {
 
 export interface Recording {
   command: string[];
-  started: string;
-  duration_ns: number;
   /** The time that was recorded, since the start of the run. */
   since_ns: number;
   until_ns: number;

@@ -56,7 +56,7 @@ export class Model {
   }
 
   /** The functions that the rows of a table are about. */
-  rowsOf(document: Document | undefined): Int32Array | undefined {
+  rowsOf(document: Document | null | undefined): Int32Array | undefined {
     if (!document?.main) return undefined;
     let rows = this.rowFunctions.get(document);
     if (!rows) this.rowFunctions.set(document, (rows = this.functions.of(document.main)));
@@ -188,7 +188,7 @@ export function App({ model }: { model: Model }) {
   // no other change that would show what was missed.
   const rowFunctions = tab?.form === "functions" ? model.rowsOf(documents[1]) : undefined;
   model.rowsOf(table);
-  model.rowsOf(ofFunctions ?? undefined);
+  const summedFunctions = model.rowsOf(ofFunctions);
   const known = functions.length;
   const folds = useMemo(() => !state.nameless && hasNameless(functions), [state.nameless, known]);
   const changes = useMemo(() => {
@@ -247,7 +247,7 @@ export function App({ model }: { model: Model }) {
   const isInverted = source.served ? downMerged !== null : state.invert;
   const sums = useMemo(() => {
     if (!upright) return null;
-    return ofFunctions ? sumsOfRows(ofFunctions, model.functions) : sumsOf(upright, functions);
+    return ofFunctions && summedFunctions ? sumsOfRows(ofFunctions.main!, summedFunctions, ofFunctions.packed.measures[0], known) : sumsOf(upright, functions);
   }, [upright, known, ofFunctions]);
   const isWords = state.search.trim() !== "" && !state.search.trim().startsWith("/");
   const ofSearch = useAnswer(source, ofPaths, filters, isAsked && isWords ? `${picture(false)}&search=${encodeURIComponent(state.search.trim())}` : null);
@@ -542,12 +542,9 @@ function neighboursOfRows(document: Document, functions: Functions): Neighbours 
   return { callers, callees };
 }
 
-/** Amounts by function that the tool has summed up. */
-function sumsOfRows(document: Document, functions: Functions): Sums {
-  const section = document.main!;
-  const numbers = functions.of(section);
-  const sums = { own: new Float64Array(functions.list.length), total: new Float64Array(functions.list.length) };
-  const { own, total } = document.packed.measures[0];
+/** Amounts by function that the tool has summed up; `numbers` are the functions of the rows, out of `known`. */
+function sumsOfRows(section: Section, numbers: Int32Array, { own, total }: Measure, known: number): Sums {
+  const sums = { own: new Float64Array(known), total: new Float64Array(known) };
   for (let row = 0; row < section.rows; row++) {
     sums.own[numbers[row]] = section.column(own)!.number(row);
     sums.total[numbers[row]] = section.column(total!)!.number(row);
