@@ -30,7 +30,7 @@ use clrscope_contract::program_names::{ProgramNames, entry_assembly_name};
 use clrscope_contract::request::{AGENT_VARIABLE, InstrumentRequest, MAX_SIZE, Request, without_arguments};
 use clrscope_recording::model::Identity;
 use clrscope_recording::refusal;
-use clrscope_recording::writer::{ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
+use clrscope_recording::writer::{Keep, ProcessRecord, ProcessWriter, is_over, limit_size, monotonic_ns};
 
 use crate::hook_sets::{HookParts, HookSet};
 use crate::instruments::{self, Instruments, Requested};
@@ -345,6 +345,9 @@ fn start_instruments(
     let kept_events = KeptEvents::new(last, max_size, checked.len());
     let triggers: &'static Triggers = keep(Triggers::new(&request.triggers, last));
     kept_events.last_ns().into_iter().for_each(|ns| writer.state().keeps(ns));
+    if let Keep::Recent(ns) = kept_events.keep() {
+        writer.threads().keep_for(ns);
+    }
     let context = Context {
         kept_events,
         triggers,

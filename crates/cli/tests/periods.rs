@@ -104,6 +104,49 @@ fn each_throw_and_each_call_lies_in_one_period() {
     });
 }
 
+/// After 65,536 threads no more of them were recorded, and each left its tree in the directory.
+#[test]
+fn threads_that_come_and_go_leave_no_more_than_those_of_the_kept_time() {
+    let _alone = alone();
+    each_runtime(|runtime| {
+        let place = TestFolder::new();
+        let child = run(&place, runtime, "--every 1s -i calls", 40).spawn().expect("it starts");
+        let size = |seconds: u64| {
+            let began = Instant::now();
+            testkit::wait_until("some time", || began.elapsed() > Duration::from_secs(seconds));
+            let [directory] = &directories(&place)[..] else { panic!("{:?}", directories(&place)) };
+            let mut processes = fs::read_dir(directory).expect("a directory").flatten();
+            let table = processes.find_map(|entry| fs::metadata(entry.path().join("threads.seg")).ok());
+            table.expect("a table of threads").len()
+        };
+        // Threads are kept for 20 seconds.
+        let [then, now] = [size(26), size(10)];
+        assert!(now <= then + then / 4, "on {}: {then} bytes, then {now}", runtime.version);
+        let (code, text, said) = ended(child);
+        assert_eq!(code, Some(0), "{said}");
+        let (mut calls, mut greatest, mut names) = (0, 0, 0);
+        for file in recordings(&place) {
+            let recording = clrscope_recording::open(&file).expect("a recording");
+            let process = &recording.processes[0];
+            assert_eq!(process.losses.iter().map(|loss| loss.reason).collect::<Vec<_>>(), []);
+            let functions: Vec<bool> =
+                process.functions.iter().map(|function| function.name == "Recent.Program::Throw").collect();
+            for thread in &process.threads {
+                let tree = thread.tree.load();
+                let of = (1..tree.len()).filter(|&node| functions[tree.functions()[node] as usize]);
+                let own: u64 = of.map(|node| tree.calls(node as u32)).sum();
+                // A thread of its own throws twenty times and ends.
+                assert!(own <= 20, "{own} calls of thread {} on {}", thread.id, runtime.version);
+                (calls, greatest) = (calls + own, greatest.max(thread.id));
+                names += usize::from(own > 0);
+            }
+        }
+        let thrown = thrown(&text).len() as u64;
+        assert_eq!(calls, thrown, "on {}", runtime.version);
+        assert!(greatest > 65_536 && names as u64 >= thrown / 20, "{greatest}, {names} on {}", runtime.version);
+    });
+}
+
 /// Objects of a type in a recording.
 fn objects_in(place: &TestFolder, file: &Path, name: &str) -> u64 {
     let report = place.json(&format!("report {} --view allocations --limit 1000000", file.display()));

@@ -786,7 +786,10 @@ pub mod thread {
     /// Bytes that the writer uses within its own process: meaningless to readers, and not part of
     /// the format.
     pub const OWN: [std::ops::Range<usize>; 2] = [0..64, 112..248];
-    /// `u32`: serial number from 1; 0 for a record never used.
+    /// `u32`: serial number from 1; 0 for a record never used. A recording that keeps only its last
+    /// period gives the record of a thread that ended before it to a new thread, under a new serial
+    /// number above [`MOST`]. The new thread continues the counts of the old one's tree: what it
+    /// called itself are the gains since the last boundaries between parts.
     pub const SERIAL: usize = 64;
     /// `u32`: the operating system's id.
     pub const OS_ID: usize = 68;
@@ -808,6 +811,9 @@ pub mod thread {
     /// `u32`: call depth of the thread when its stack was almost exhausted; 0 if that never
     /// happened.
     pub const OUT_OF_STACK: usize = 248;
+    /// `u32`: [`ROOT`] of the thread that had the record before, until this thread continues that
+    /// tree; 0 if there was none. Only the writer uses it.
+    pub const ROOT_BEFORE: usize = 252;
 }
 
 /// A record of sampled time, 32 bytes.

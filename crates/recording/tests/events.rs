@@ -32,7 +32,7 @@ fn chunks_of_several_threads_are_read_while_they_are_written_and_packed_afterwar
     let (folder, name) = scratch();
     let writer = writer(&name);
     let store = writer.create_events("events", 1 << 20, Keep::First).expect("a store");
-    let [one, two] = [1, 2].map(|_| writer.threads().allocate_record().expect("a record").serial());
+    let [one, two] = [1, 2].map(|_| writer.threads().allocate_record(monotonic_ns()).expect("a record").serial());
     let first = store.allocate_chunk(one, 4096, 10).expect("room");
     let second = store.allocate_chunk(two, 9000, 20).expect("room");
     assert!(second.append(b"second", 21));
@@ -166,7 +166,8 @@ fn threads_store_at_the_same_time_without_losing_anything() {
     store.keep_ahead().expect("space");
     std::thread::scope(|scope| {
         for thread in 1..=4_u8 {
-            let (store, serial) = (&store, writer.threads().allocate_record().expect("a record").serial());
+            let (store, serial) =
+                (&store, writer.threads().allocate_record(monotonic_ns()).expect("a record").serial());
             scope.spawn(move || {
                 let mut chunk = store.allocate_chunk(serial, 4096, 0).expect("room");
                 for _ in 0..2_000 {

@@ -70,7 +70,7 @@ fn write(folder: &Path) -> (ProcessWriter, Arena) {
         writer.function(index, Function { name, signature, raw_name, module: 1, ..Function::default() });
     }
     let arena = writer.create_arena(1 << 20).expect("an arena");
-    let record = writer.threads().allocate_record().expect("a record");
+    let record = writer.threads().allocate_record(monotonic_ns()).expect("a record");
     store_tree(&writer, &arena, record);
     writer.state().lose(LossReason::NameUnknown, 2, monotonic_ns());
     writer.state().alive(monotonic_ns(), 900, 123);
@@ -232,11 +232,53 @@ fn a_table_of_threads_that_is_behind_says_so_and_catches_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process(77)).expect("a process");
     let table = writer.threads();
-    let taken = std::iter::from_fn(|| table.allocate_record()).count();
+    let taken = std::iter::from_fn(|| table.allocate_record(monotonic_ns())).count();
     assert_eq!(taken, table.backed());
-    assert!(table.allocate_record().is_none() && table.may_grow(), "behind, not full");
+    assert!(table.allocate_record(monotonic_ns()).is_none() && table.may_grow(), "behind, not full");
     table.keep_ahead();
-    assert!(table.backed() > taken && table.allocate_record().is_some());
+    assert!(table.backed() > taken && table.allocate_record(monotonic_ns()).is_some());
+}
+
+/// The table was full after 65,536 threads, and a program recorded for days had no more of them.
+#[test]
+fn a_thread_gets_the_record_of_one_that_ended_before_the_time_that_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let writer = ProcessWriter::create(&folder.path().join("x.clrs.d"), &process(77)).expect("a process");
+    let table = writer.threads();
+    let begin = |at_ns, os_id| {
+        let record = table.allocate_record(at_ns).expect("a record");
+        record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
+        record
+    };
+    let [first, second] = [begin(1, 101), begin(2, 102)];
+    for record in [first, second] {
+        record.u32(thread::ROOT).store(64 * record.serial(), Ordering::Relaxed);
+    }
+    first.u64(thread::ENDED).store(10, Ordering::Relaxed);
+    table.find_outdated(1_000);
+    assert_eq!(begin(1_000, 103).serial(), 3, "nothing is reused where all is kept");
+    assert!(!table.reuses_records());
+    table.keep_for(500);
+    table.find_outdated(510);
+    assert_eq!(begin(510, 104).serial(), 4, "it has ended within the time that is kept");
+    (0..3).for_each(|_| table.find_outdated(511));
+    let again = begin(511, 105);
+    assert_eq!((again, again.serial()), (first, thread::MOST as u32 + 1));
+    let u32s = [thread::ROOT, thread::ROOT_BEFORE].map(|field| again.u32(field).load(Ordering::Relaxed));
+    let u64s = [thread::CREATED, thread::ENDED].map(|field| again.u64(field).load(Ordering::Relaxed));
+    assert_eq!((u32s, u64s), ([0, 64], [511, 0]));
+    assert_eq!(begin(512, 106).serial(), 5, "each record is given away once");
+    assert_eq!(table.find(105), Some(again));
+    assert_eq!(second.u32(thread::ROOT).load(Ordering::Relaxed), 128, "it has not ended");
+
+    let mut place = 0;
+    let in_order: Vec<u32> = std::iter::from_fn(|| {
+        let record = table.begun_at(&mut place)?;
+        place += 1;
+        Some(record.u32(thread::OS_ID).load(Ordering::Relaxed))
+    })
+    .collect();
+    assert_eq!(in_order, [105, 102, 103, 104, 105, 106]);
 }
 
 #[test]
@@ -262,7 +304,7 @@ fn a_thread_that_claims_its_neighbours_tree_gets_no_more_than_the_arena_holds() 
     let piece = arena.allocate_piece(0).expect("room");
     // An edge that is its own child would be walked for ever.
     store_edge(&arena, piece.next, 0, 40, piece.next, 1);
-    let record = writer.threads().allocate_record().expect("a record");
+    let record = writer.threads().allocate_record(monotonic_ns()).expect("a record");
     record.u32(thread::ROOT).store(piece.next, Ordering::Relaxed);
     record.u32(thread::BLOCKS).store(u32::MAX, Ordering::Relaxed);
     let recording = clrscope_recording::open(&name).expect("a recording");
@@ -294,7 +336,7 @@ fn trees_that_nothing_was_written_into_are_not_begun_where_the_log_is_silent() {
         problem.what.clone()
     };
     assert!(said().starts_with("was not begun"), "{}", said());
-    store_tree(&writer, &arena, writer.threads().allocate_record().expect("a place"));
+    store_tree(&writer, &arena, writer.threads().allocate_record(monotonic_ns()).expect("a place"));
     assert!(said().starts_with("does not say how calls were recorded"), "{}", said());
 }
 

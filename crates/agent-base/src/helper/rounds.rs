@@ -114,6 +114,7 @@ impl Helper {
     pub(super) fn round(&mut self) {
         let now = monotonic_ns();
         self.writer.threads().keep_ahead();
+        self.writer.threads().find_outdated(now);
         if self.link.is_attached.load(Ordering::Acquire) {
             self.begin_duration(now);
         }

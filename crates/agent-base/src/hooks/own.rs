@@ -4,7 +4,10 @@
 //! So one thread-local word leads hooks both to these fields and to the recorded data of the
 //! thread. The first cache line of the record has the fields that most events use.
 
+use std::sync::atomic::Ordering;
+
 use clrscope_recording::layout::thread;
+use clrscope_recording::writer::ThreadRecord;
 
 /// Declares areas of a thread's record, each with its offset and size. Checks that no area overlaps
 /// another one or a field of the format.
@@ -68,6 +71,29 @@ areas! {
 
 /// Bytes that the list of active exception filters takes.
 pub const FILTERS_BYTES: usize = 80;
+
+/// Areas that a thread hands on with its tree to the next thread that gets its record, and those
+/// that others may still read until that thread has its own values.
+const HANDED_ON: [usize; 11] = [
+    TOP,
+    BASE,
+    FREE_NEXT,
+    FREE_END,
+    FRAMES,
+    FRAMES_END,
+    PIECE_BYTES,
+    EDGE_MAP,
+    EDGE_MAP_SHIFT,
+    EDGE_MAP_LENGTH,
+    EDGE_MAP_LACKS,
+];
+
+/// Clears the fields of a new thread's record that another thread may have had before.
+pub fn clear(record: ThreadRecord) {
+    for (from, to) in AREAS.iter().filter(|(from, _)| !HANDED_ON.contains(from)) {
+        (*from..*to).step_by(4).for_each(|at| record.u32(at).store(0, Ordering::Relaxed));
+    }
+}
 
 const _: () = {
     let mut this = 0;

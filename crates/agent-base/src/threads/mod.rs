@@ -158,6 +158,16 @@ fn reason_without_place(table: &ThreadTable) -> LossReason {
     if table.may_grow() { LossReason::ThreadTableBehind } else { LossReason::ThreadTableFull }
 }
 
+/// A record for a thread that begins now. Waits a little for one: threads can start faster than a
+/// busy machine lets the helper thread run.
+fn take_record(registry: &Registry) -> Option<ThreadRecord> {
+    let (table, now) = (registry.writer.threads(), monotonic_ns());
+    let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record(now));
+    let record = table.allocate_record(now).or_else(wait)?;
+    hooks::own::clear(record);
+    Some(record)
+}
+
 fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     let table = registry.writer.threads();
     let os_id = thread_id();
@@ -165,11 +175,8 @@ fn try_begin(registry: &Registry) -> Option<ThreadRecord> {
     let record = match seen {
         Some(record) => record,
         None => {
-            // Threads can start faster than a busy machine lets the helper thread run.
-            let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record());
-            let record = table.allocate_record().or_else(wait)?;
+            let record = take_record(registry)?;
             let first = registry.is_main(record.serial(), os_id);
-            record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
             record.set_role(if first { ThreadRole::Main } else { ThreadRole::User });
             record.u32(thread::OS_ID).store(os_id, Ordering::Relaxed);
             record
@@ -197,12 +204,10 @@ pub fn seen(os_id: u32) -> Option<ThreadRecord> {
     if let Some(record) = table.find(os_id) {
         return Some(record);
     }
-    let wait = || registry.patience.wait(table, thread::BYTES, || table.allocate_record());
-    let Some(record) = table.allocate_record().or_else(wait) else {
+    let Some(record) = take_record(registry) else {
         registry.writer.state().lose(reason_without_place(table), 1, monotonic_ns());
         return None;
     };
-    record.u64(thread::CREATED).store(monotonic_ns(), Ordering::Relaxed);
     record.set_role(if os_id == std::process::id() { ThreadRole::Main } else { ThreadRole::User });
     record.u32(thread::OS_ID).store(os_id, Ordering::Release);
     Some(record)
@@ -247,7 +252,7 @@ mod tests {
         let table = |name| ThreadTable::create(&folder.path().join(name)).expect("a table");
         let (ours, others) = (table("ours.seg"), table("others.seg"));
         let (first, second) =
-            (ours.allocate_record().expect("a place").address(), ours.allocate_record().expect("a place").address());
+            (ours.allocate_record(1).expect("a place").address(), ours.allocate_record(1).expect("a place").address());
         assert!(ours.holds(first) && ours.holds(second) && !others.holds(first));
         let not_taken = second.wrapping_add(thread::BYTES);
         assert!(
@@ -261,13 +266,13 @@ mod tests {
     fn a_table_that_is_behind_is_not_told_of_as_full() {
         let folder = tempfile::tempdir().expect("a folder");
         let table = ThreadTable::create(&folder.path().join("threads.seg")).expect("a table");
-        while table.allocate_record().is_some() {}
+        while table.allocate_record(1).is_some() {}
         assert_eq!(reason_without_place(&table), LossReason::ThreadTableBehind);
         table.keep_ahead();
-        assert!(table.allocate_record().is_some(), "the next attempt finds a place");
+        assert!(table.allocate_record(1).is_some(), "the next attempt finds a place");
         while table.len() < thread::MOST {
             table.keep_ahead();
-            while table.allocate_record().is_some() {}
+            while table.allocate_record(1).is_some() {}
         }
         assert_eq!(reason_without_place(&table), LossReason::ThreadTableFull);
     }

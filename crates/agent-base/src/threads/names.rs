@@ -119,7 +119,7 @@ impl SystemNames {
     }
 
     fn meet_new_threads(&mut self, now: u64) {
-        while let Some(record) = self.writer.threads().record(self.seen) {
+        while let Some(record) = self.writer.threads().begun_at(&mut self.seen) {
             self.seen += 1;
             self.unnamed.push(UnnamedThread { record, due_ns: now, asked: 0, is_looked_up: false });
         }

@@ -33,7 +33,7 @@ pub fn write_logs(folder: &Path, bytes: usize) -> io::Result<()> {
     }
     for _ in 0..THREADS {
         writer.threads().keep_ahead();
-        let record = writer.threads().allocate_record().ok_or(io::ErrorKind::OutOfMemory)?;
+        let record = writer.threads().allocate_record(monotonic_ns()).ok_or(io::ErrorKind::OutOfMemory)?;
         record.u64(thread::CREATED).store(monotonic_ns(), Relaxed);
     }
     let table = writer.create_stacks()?;

@@ -344,7 +344,7 @@ impl Program {
         write_segment(&writer.folder().join("times.seg"), kind::TIMES, &records)?;
         for walker in &self.walkers {
             writer.threads().keep_ahead();
-            let Some(record) = writer.threads().allocate_record() else {
+            let Some(record) = writer.threads().allocate_record(monotonic_ns()) else {
                 return Err(io::ErrorKind::OutOfMemory.into());
             };
             record.u32(thread::ROOT).store(walker.root, Relaxed);

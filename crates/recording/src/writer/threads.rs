@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::fields::Fields;
 use super::mapping::Segment;
@@ -13,11 +14,36 @@ use crate::model::ThreadRole;
 /// Records backed by disk space at a time.
 const STEP: usize = 256;
 
-/// The table. Records are never freed or reused, because a thread's tree outlives the thread.
+/// Most records that are ready to be reused.
+const MOST_READY: usize = 1024;
+/// Records that [`ThreadTable::find_outdated`] looks at in one call.
+const LOOKED_AT: usize = 1024;
+
+/// The table. A thread's record and tree outlive the thread. Only where a recording keeps no more
+/// than its last period, the record of a thread that ended before that is given to a new thread,
+/// which continues the tree. So a program that starts threads for days needs no more room than for
+/// those of the kept time.
 #[derive(Debug)]
 pub struct ThreadTable {
     segment: Segment,
     used: AtomicUsize,
+    /// Nanoseconds after a thread's end until its record may be reused; 0 for never.
+    kept_ns: AtomicU64,
+    ready: Mutex<ReadyRecords>,
+    /// The records in the order in which threads took them, the last ones: at place `n` modulo the
+    /// length `n` in the upper half and the index plus one in the lower half.
+    order: Box<[AtomicU64]>,
+    /// Number of threads that took a record, and of those that took one that was reused.
+    begun: AtomicUsize,
+    reused: AtomicU32,
+}
+
+/// Records whose threads ended before the time that is kept.
+#[derive(Debug)]
+struct ReadyRecords {
+    indices: Vec<u32>,
+    /// The next record to look at.
+    next: usize,
 }
 
 impl ThreadTable {
@@ -27,7 +53,22 @@ impl ThreadTable {
     /// Errors of [`Segment::create`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let segment = Segment::create(path, kind::THREADS, thread::MOST * thread::BYTES, STEP * thread::BYTES)?;
-        Ok(Self { segment, used: AtomicUsize::new(0) })
+        let ready = ReadyRecords { indices: Vec::with_capacity(MOST_READY), next: 0 };
+        Ok(Self {
+            segment,
+            used: AtomicUsize::new(0),
+            kept_ns: AtomicU64::new(0),
+            ready: Mutex::new(ready),
+            // SAFETY: zero is a valid atomic number. The system backs the pages when they are used.
+            order: unsafe { Box::new_zeroed_slice(thread::MOST).assume_init() },
+            begun: AtomicUsize::new(0),
+            reused: AtomicU32::new(0),
+        })
+    }
+
+    /// Lets records be reused when their threads ended more than `ns` nanoseconds ago.
+    pub fn keep_for(&self, ns: u64) {
+        self.kept_ns.store(ns, Ordering::Relaxed);
     }
 
     /// The mapped file.
@@ -36,17 +77,96 @@ impl ThreadTable {
         &self.segment
     }
 
-    /// Allocates a record and gives it its serial number. `None` when the table is full, or no free
-    /// record is backed yet. Does not block: safe in a hook.
+    /// Whether records are reused.
     #[must_use]
-    pub fn allocate_record(&self) -> Option<ThreadRecord> {
+    pub fn reuses_records(&self) -> bool {
+        self.kept_ns.load(Ordering::Relaxed) != 0
+    }
+
+    /// Allocates a record for a thread that begins at `mono_ns`, and gives it its serial number.
+    /// `None` when the table is full, or no free record is backed yet. Does not block: safe in a
+    /// hook.
+    #[must_use]
+    pub fn allocate_record(&self, mono_ns: u64) -> Option<ThreadRecord> {
+        let (index, record) = self.reused_record(mono_ns).or_else(|| self.fresh_record(mono_ns))?;
+        let place = self.begun.fetch_add(1, Ordering::AcqRel);
+        self.order[place % self.order.len()].store((place as u64) << 32 | (index as u64 + 1), Ordering::Release);
+        Some(record)
+    }
+
+    fn fresh_record(&self, mono_ns: u64) -> Option<(usize, ThreadRecord)> {
         let backed = self.backed();
         let taken =
             self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| (used < backed).then_some(used + 1));
         let index = taken.ok()?;
         let record = self.record(index)?;
+        record.u64(thread::CREATED).store(mono_ns, Ordering::Relaxed);
         record.u32(thread::SERIAL).store(index as u32 + 1, Ordering::Release);
-        Some(record)
+        Some((index, record))
+    }
+
+    /// A record whose thread ended before the time that is kept. It is as a fresh one, except for
+    /// [`thread::ROOT_BEFORE`] and the writer's own fields.
+    fn reused_record(&self, mono_ns: u64) -> Option<(usize, ThreadRecord)> {
+        let index = self.ready.try_lock().ok()?.indices.pop()? as usize;
+        let record = self.record(index)?;
+        let root = record.u32(thread::ROOT).swap(0, Ordering::Relaxed);
+        if root != 0 {
+            record.u32(thread::ROOT_BEFORE).store(root, Ordering::Relaxed);
+        }
+        for field in [thread::ROLE, thread::CPU_KNOWN, thread::OUT_OF_STACK] {
+            record.u32(field).store(0, Ordering::Relaxed);
+        }
+        record.u64(thread::CPU).store(0, Ordering::Relaxed);
+        record.u64(thread::CREATED).store(mono_ns, Ordering::Relaxed);
+        // Numbers of fresh records end at `MOST`.
+        let reused = self.reused.fetch_add(1, Ordering::Relaxed);
+        record.u32(thread::SERIAL).store(thread::MOST as u32 + 1 + reused, Ordering::Relaxed);
+        record.u64(thread::ENDED).store(0, Ordering::Release);
+        Some((index, record))
+    }
+
+    /// The record that was taken at `place` in the order in which threads begin, from 0. `None` if
+    /// there is none yet. For a caller that comes too late, `place` moves on to the first one that is
+    /// still known.
+    #[must_use]
+    pub fn begun_at(&self, place: &mut usize) -> Option<ThreadRecord> {
+        let begun = self.begun();
+        *place = (*place).max(begun.saturating_sub(self.order.len()));
+        let taken = self.order[*place % self.order.len()].load(Ordering::Acquire);
+        let index = (taken as u32 as usize).checked_sub(1)?;
+        (*place < begun && (taken >> 32) as usize == *place).then(|| self.record(index)).flatten()
+    }
+
+    /// Number of threads that have taken a record so far.
+    #[must_use]
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Finds records that may be reused at `mono_ns`. Looks at some of the records in each call;
+    /// only the helper thread calls it.
+    pub fn find_outdated(&self, mono_ns: u64) {
+        let kept_ns = self.kept_ns.load(Ordering::Relaxed);
+        let records = self.len();
+        if kept_ns == 0 || records == 0 {
+            return;
+        }
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..LOOKED_AT.min(records) {
+            if ready.indices.len() >= MOST_READY {
+                return;
+            }
+            let index = ready.next % records;
+            ready.next = index + 1;
+            let Some(record) = self.record(index) else { continue };
+            let ended = record.u64(thread::ENDED).load(Ordering::Acquire);
+            let is_outdated = ended != 0 && ended.saturating_add(kept_ns) < mono_ns;
+            // Without an id a record is ready already, or its thread could not begin.
+            if is_outdated && record.u32(thread::OS_ID).swap(0, Ordering::Relaxed) != 0 {
+                ready.indices.push(index as u32);
+            }
+        }
     }
 
     /// Number of records taken so far.

@@ -179,12 +179,12 @@ impl Sampler {
     }
 
     fn meet_new_threads(&mut self) {
-        while let Some(record) = self.shared.writer.threads().record(self.seen) {
+        while let Some(record) = self.shared.writer.threads().begun_at(&mut self.seen) {
             if record.u32(thread::ROOT).load(Ordering::Acquire) == 0 {
                 // This thread is still beginning. Threads begin in order, except that the record of
                 // a failed thread stays empty.
                 if record.u32(thread::OS_ID).load(Ordering::Relaxed) == 0
-                    && self.seen + 1 < self.shared.writer.threads().len()
+                    && self.seen + 1 < self.shared.writer.threads().begun()
                 {
                     self.seen += 1;
                     continue;

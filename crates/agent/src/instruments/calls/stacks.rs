@@ -37,24 +37,22 @@ pub(super) fn prepare() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).reserve(KEPT_STACKS);
 }
 
-/// Creates the shadow stack and the first block of the tree for the calling thread, which is new.
-/// Returns whether there was room.
+/// Creates the shadow stack of the calling thread, which is new, and the first block of its tree;
+/// or lets it continue the tree of the thread that had the record before. Returns whether there was
+/// room.
 pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     let Some(memory) = take_frames() else { return false };
-    let Some(piece) = shared.arena.allocate_piece(0) else {
+    let before = record.u32(thread::ROOT_BEFORE).load(Ordering::Relaxed);
+    let root_block = if before != 0 { Some(before) } else { begin_tree(shared, record) };
+    let Some(root_block) = root_block else {
         keep_frames(memory);
         return false;
     };
-    let root = shared.edge(piece.next, 0);
-    shared.set_key(piece.next, 0, block::ROOT_KEY, false);
+    let root = shared.edge(root_block, 0);
     let lowest = memory.start as *mut Frame;
     // SAFETY: fresh memory of at least one page.
     unsafe { lowest.write(frames::frame(usize::MAX, root)) };
 
-    record.u32(thread::BLOCKS).store(1, Ordering::Relaxed);
-    record.u32(own::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
-    record.u32(own::FREE_END).store(piece.end, Ordering::Relaxed);
-    record.u32(own::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
     record.u64(own::BASE).store(shared.arena.base() as u64, Ordering::Relaxed);
     record.u64(own::FRAMES).store(memory.start as u64, Ordering::Relaxed);
     record.u64(own::FRAMES_END).store((memory.start + memory.bytes) as u64, Ordering::Relaxed);
@@ -62,8 +60,21 @@ pub(super) fn begin(shared: &Shared, record: ThreadRecord) -> bool {
     stack_room::begin(record);
     record.u64(own::TOP).store(memory.start as u64, Ordering::Release);
     // Last: from here on the reader and the helper thread believe the record.
-    record.u32(thread::ROOT).store(piece.next, Ordering::Release);
+    record.u32(thread::ROOT).store(root_block, Ordering::Release);
+    record.u32(thread::ROOT_BEFORE).store(0, Ordering::Relaxed);
     true
+}
+
+/// Creates the first block of the tree of a thread whose record had none before. `None` if there is
+/// no room.
+fn begin_tree(shared: &Shared, record: ThreadRecord) -> Option<u32> {
+    let piece = shared.arena.allocate_piece(0)?;
+    shared.set_key(piece.next, 0, block::ROOT_KEY, false);
+    record.u32(thread::BLOCKS).store(1, Ordering::Relaxed);
+    record.u32(own::FREE_NEXT).store(piece.next + shared.stride, Ordering::Relaxed);
+    record.u32(own::FREE_END).store(piece.end, Ordering::Relaxed);
+    record.u32(own::PIECE_BYTES).store(piece.end - piece.next, Ordering::Relaxed);
+    Some(piece.next)
 }
 
 /// Takes a shadow stack with as many bytes as the thread's stack. An entry has 16 bytes, and the
@@ -104,12 +115,17 @@ fn stack_bytes() -> usize {
     CurrentStack::bounds().map_or(LARGE_STACK, |bounds| bounds.len().min(LARGE_STACK))
 }
 
-/// Call it when a thread has ended. Gives its unused memory to other threads.
+/// Call it when a thread has ended. Gives its unused memory to other threads. The map of its edges
+/// stays where another thread will continue its tree.
 pub(super) fn end(shared: &Shared, record: ThreadRecord) {
-    // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
-    unsafe { EdgeMap::of_thread(record) }.give_back();
+    if !shared.writer.threads().reuses_records() {
+        // SAFETY: the calling thread's record, and its hooks are over: it has no record any more.
+        unsafe { EdgeMap::of_thread(record) }.give_back();
+    }
     let next = record.u32(own::FREE_NEXT).load(Ordering::Relaxed);
     let end = record.u32(own::FREE_END).swap(next, Ordering::Relaxed);
+    // A thread that continues the tree needs few blocks more.
+    record.u32(own::PIECE_BYTES).store(0, Ordering::Relaxed);
     if end.saturating_sub(next) >= shared.stride {
         shared.arena.give_back(Piece { next, end });
     }
