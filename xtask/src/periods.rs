@@ -34,7 +34,7 @@ pub(crate) fn run(time: Duration) -> Result<(), String> {
     let runtime = runtimes().last().ok_or("there is no runtime")?;
     let mut command = Command::new(cli());
     command.args(["run", "--every", "1s", "--keep", "1000000", "-i", "calls", "-i", "exceptions", "-i", "cpu", "-o"]);
-    command.arg(&out).arg("--").args(runtime.words(&fixture("Recent"))).arg(time.as_secs().to_string());
+    command.arg(&out).arg("--").args(runtime.words(&fixture("Recent"))).args([&time.as_secs().to_string(), "prints"]);
     runtime.prepare(&mut command);
     let file = fs::File::create(&printed).map_err(|error| error.to_string())?;
     let mut launcher = command.stdout(file).stderr(Stdio::inherit()).spawn().map_err(|error| error.to_string())?;
