@@ -9,5 +9,6 @@ pub mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
     BEFORE_CALL, Destination, LONGEST_CALL, LONGEST_JUMP, call_starts, called, current_record, ends_in_trap,
-    follows_call, jump, jumps_to, runs_on, set_current_record, shortest_call, stopped_flag, thread_address, ticks,
+    follows_call, jump, jumps_to, own_value, runs_on, set_current_record, set_own_value, shortest_call, stopped_flag,
+    thread_address, ticks,
 };

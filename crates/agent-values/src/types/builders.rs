@@ -28,8 +28,8 @@ impl Types {
         set_canceling(names.map(|name| self.core_class(name).map_or(0, |class| class.id)));
     }
 
-    /// Whether a method of a task builder completes the `async` method with an exception; `None` if
-    /// it completes none.
+    /// How a method of a task builder completes the `async` method: `Some(true)` with an exception,
+    /// `Some(false)` without one. `None` if the method does not complete it.
     pub fn completes(&self, module: ModuleId, method: Token) -> Option<bool> {
         if !self.is_core(module) {
             return None;

@@ -12,10 +12,10 @@
 //! when the thread throws again with a stack no deeper than at the pinned throw: from then on the
 //! runtime does not search for a handler of that exception.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{Callbacks, HandleKind, ObjectHandle, ObjectId, ProfilerInfo, ThreadId};
+use rustc_hash::FxHashMap;
 
 /// First version of the runtime that needs the pins.
 const FIRST_MAJOR: u16 = 9;
@@ -27,7 +27,7 @@ const MOST: usize = 64;
 pub(crate) struct HeldExceptions {
     info: ProfilerInfo,
     /// `None` if no pins are needed, or the recording is over.
-    threads: Mutex<Option<HashMap<ThreadId, Pins>>>,
+    threads: Mutex<Option<FxHashMap<ThreadId, Pins>>>,
 }
 
 /// The pins of a thread, the oldest first.
@@ -43,7 +43,7 @@ impl HeldExceptions {
     /// Creates the stacks of pins, without any pins.
     pub(crate) fn new(info: &ProfilerInfo) -> Self {
         let needs_it = info.runtime_version().is_ok_and(|version| version.major >= FIRST_MAJOR);
-        Self { info: info.clone(), threads: Mutex::new(needs_it.then(HashMap::new)) }
+        Self { info: info.clone(), threads: Mutex::new(needs_it.then(FxHashMap::default)) }
     }
 
     /// Removes all pins, and adds no more. Call it when no more callbacks about exceptions come.
@@ -52,7 +52,7 @@ impl HeldExceptions {
         drop(all);
     }
 
-    fn threads(&self) -> MutexGuard<'_, Option<HashMap<ThreadId, Pins>>> {
+    fn threads(&self) -> MutexGuard<'_, Option<FxHashMap<ThreadId, Pins>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

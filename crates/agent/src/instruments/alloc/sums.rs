@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use clr_profiler::ClassId;
 use clrscope_agent_base::helper::{Gains, Task};
 use clrscope_agent_base::memory::Patience;
-use clrscope_agent_base::thread_own::{ThreadOwn, ThreadOwnPool};
+use clrscope_agent_base::thread_own::{WordOwn, WordOwnPool};
 use clrscope_agent_values::object_size::SizeRule;
 use clrscope_recording::layout::{allocation, chunk, instrument};
 use clrscope_recording::model::{Allocation, LossReason, ObjectHeap};
@@ -44,7 +44,7 @@ const PERIOD_IN_RING_NS: u64 = 1_000_000_000;
 /// The limit is divided into this many parts; periods double in length with each part that is used.
 const DOUBLINGS: usize = 32;
 
-static TABLES: ThreadOwnPool<Table> = ThreadOwnPool::nothing();
+static TABLES: WordOwnPool<Table> = WordOwnPool::nothing();
 
 /// Drops the tables of sums when the recording is over.
 pub(crate) fn let_go() {
@@ -84,7 +84,7 @@ pub(super) struct Sums {
     start_ns: u64,
     limits: Limits,
     patience: Patience,
-    tables: ThreadOwn<Table>,
+    tables: WordOwn<Table>,
     /// Table for records that belong to no thread.
     of_nobody: Mutex<Table>,
     /// Distinguishes these sums from the sums of earlier recordings, whose tables they reuse.

@@ -6,11 +6,11 @@
 //! and an object is found by its address. Only collections move them: the first throw after a
 //! collection asks for all addresses again.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clr_profiler::{HandleKind, ObjectHandle, ObjectId, ProfilerInfo};
+use rustc_hash::FxHashMap;
 
 /// Most objects of one generation; when it is full, the objects of the previous generation are
 /// forgotten.
@@ -29,8 +29,8 @@ pub(super) struct ThrownObjects {
 struct Known<H> {
     /// Number of collections when the addresses were asked for.
     as_of: u64,
-    young: HashMap<usize, H>,
-    old: HashMap<usize, H>,
+    young: FxHashMap<usize, H>,
+    old: FxHashMap<usize, H>,
 }
 
 impl ThrownObjects {
@@ -91,14 +91,14 @@ enum Left<H> {
     Nothing,
     /// All handles of a generation that was forgotten.
     #[expect(dead_code, reason = "held until it is dropped")]
-    Forgotten(HashMap<usize, H>),
+    Forgotten(FxHashMap<usize, H>),
     /// Another handle of an object that has a handle already.
     Second(H),
 }
 
 impl<H> Default for Known<H> {
     fn default() -> Self {
-        Self { as_of: 0, young: HashMap::new(), old: HashMap::new() }
+        Self { as_of: 0, young: FxHashMap::default(), old: FxHashMap::default() }
     }
 }
 

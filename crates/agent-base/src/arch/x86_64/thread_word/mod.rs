@@ -1,5 +1,5 @@
-//! The words that hooks in assembly and Rust share: the thread-local one that leads to the thread's
-//! record, and the flag that turns the slow paths off.
+//! The words that hooks in assembly and Rust share: the thread-local ones, which lead to the thread's
+//! record and to a value of its own, and the flag that turns the slow paths off.
 
 use std::arch::global_asm;
 
@@ -9,9 +9,9 @@ mod gnu;
 mod musl;
 
 #[cfg(target_env = "gnu")]
-pub use gnu::{current_record, set_current_record};
+pub use gnu::{current_record, own_value, set_current_record, set_own_value};
 #[cfg(target_env = "musl")]
-pub use musl::{current_record, set_current_record};
+pub use musl::{current_record, own_value, set_current_record, set_own_value};
 
 global_asm!(
     // The thread's record, or 0 for a thread not seen yet. How it is reached depends on the C
@@ -23,6 +23,12 @@ global_asm!(
     ".type clrscope_thread, @object",
     ".size clrscope_thread, 8",
     "clrscope_thread: .zero 8",
+    // A value that belongs to the thread, or 0.
+    ".hidden clrscope_own",
+    ".globl clrscope_own",
+    ".type clrscope_own, @object",
+    ".size clrscope_own, 8",
+    "clrscope_own: .zero 8",
     ".section .bss.clrscope_stopped,\"aw\",@nobits",
     ".hidden clrscope_stopped",
     ".globl clrscope_stopped",

@@ -22,34 +22,57 @@ macro_rules! load_thread_record {
     };
 }
 
-/// The calling thread's record, or null.
-#[inline]
-pub fn current_record() -> *mut u8 {
-    let record: *mut u8;
-    // SAFETY: reads the thread-local word defined above; the call keeps all registers but `rax`.
-    unsafe {
-        std::arch::asm!(
-            "lea rax, [rip + clrscope_thread@TLSDESC]",
-            "call qword ptr [rax + clrscope_thread@TLSCALL]",
-            "mov rax, fs:[rax]",
-            out("rax") record,
-            options(readonly)
-        );
-    }
-    record
+/// Functions that read and write a thread-local word.
+macro_rules! word {
+    ($symbol:literal, $(#[$get_doc:meta])* $get:ident, $(#[$set_doc:meta])* $set:ident) => {
+        $(#[$get_doc])*
+        #[inline]
+        pub fn $get() -> *mut u8 {
+            let value: *mut u8;
+            // SAFETY: reads a thread-local word defined above; the call keeps all registers but
+            // `rax`.
+            unsafe {
+                std::arch::asm!(
+                    concat!("lea rax, [rip + ", $symbol, "@TLSDESC]"),
+                    concat!("call qword ptr [rax + ", $symbol, "@TLSCALL]"),
+                    "mov rax, fs:[rax]",
+                    out("rax") value,
+                    options(readonly)
+                );
+            }
+            value
+        }
+
+        $(#[$set_doc])*
+        #[inline]
+        pub fn $set(value: *mut u8) {
+            // SAFETY: writes a thread-local word defined above; the call keeps all registers but
+            // `rax`.
+            unsafe {
+                std::arch::asm!(
+                    concat!("lea rax, [rip + ", $symbol, "@TLSDESC]"),
+                    concat!("call qword ptr [rax + ", $symbol, "@TLSCALL]"),
+                    "mov fs:[rax], {0}",
+                    in(reg) value,
+                    out("rax") _,
+                );
+            }
+        }
+    };
 }
 
-/// Sets the calling thread's record.
-#[inline]
-pub fn set_current_record(record: *mut u8) {
-    // SAFETY: writes the thread-local word defined above; the call keeps all registers but `rax`.
-    unsafe {
-        std::arch::asm!(
-            "lea rax, [rip + clrscope_thread@TLSDESC]",
-            "call qword ptr [rax + clrscope_thread@TLSCALL]",
-            "mov fs:[rax], {0}",
-            in(reg) record,
-            out("rax") _,
-        );
-    }
+word! {
+    "clrscope_thread",
+    /// The calling thread's record, or null.
+    current_record,
+    /// Sets the calling thread's record.
+    set_current_record
+}
+
+word! {
+    "clrscope_own",
+    /// The value that [`set_own_value`] set on the calling thread, or null.
+    own_value,
+    /// Sets the calling thread's own value.
+    set_own_value
 }
