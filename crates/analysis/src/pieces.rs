@@ -18,7 +18,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Divides the time that a recording covers: its period if it is one of many, else the run.
+    /// Divides the time that a recording covers: its own period if it is one of the recordings of
+    /// `--every`, otherwise the whole run.
     #[must_use]
     pub fn of_recording(recording: &Recording, count: u64) -> Self {
         let time = recorded_time(recording);

@@ -3,7 +3,7 @@
 use clrscope_analysis::one_line;
 use clrscope_recording::model::{Process, Recording, Thread};
 
-/// Name of a thread (its role if it has no name), followed by its numbers if it has any.
+/// Name of a thread (its role if it has no name), followed by the numbers that identify it, if any.
 pub(crate) fn thread_name(thread: &Thread) -> String {
     let name = plain_thread_name(thread);
     match thread.id {

@@ -70,8 +70,9 @@ pub struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// Opens `NAME.clrs`, `NAME.clrs.d`, or `NAME.clrs` if only the directory exists. Closures of
-    /// one method are distinguished by their source lines, if this machine has them.
+    /// Opens a recording: the file `NAME.clrs` or the directory `NAME.clrs.d`. If `path` is
+    /// `NAME.clrs` and there is only the directory, the directory is opened. Closures of one method
+    /// are distinguished by their source lines, if this machine has them.
     ///
     /// # Errors
     /// When nothing can be read. A damaged recording is not an error: the recording lists its

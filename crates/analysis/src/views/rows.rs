@@ -73,7 +73,7 @@ impl FunctionRow<'_> {
     }
 }
 
-/// The number by which a sort key orders rows of paths; 0 for names.
+/// The number by which rows of paths are sorted under `sort`; 0 if they are sorted by name.
 pub(crate) fn key(times: &Times, amount: Amount, sort: Sort) -> u64 {
     match sort {
         Sort::Own => amount.own,

@@ -24,7 +24,7 @@ pub(crate) struct ReportOptions {
     pub(crate) view: &'static View,
     /// The format.
     pub(crate) format: Format,
-    /// Selection of the recording's data, and columns.
+    /// Which of the recording's data to report, and with which columns.
     pub(crate) request: Request,
     /// The file for a page, or the folder for one file per thread; stdout when `None`.
     pub(crate) output: Option<PathBuf>,

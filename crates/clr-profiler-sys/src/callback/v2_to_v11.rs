@@ -73,8 +73,8 @@ pub unsafe trait ICorProfilerCallback4: ICorProfilerCallback3 {
         rejit_id: ReJITID,
         is_safe_to_block: BOOL,
     ) -> HRESULT;
-    /// Asks for the new IL and code flags of a method to be recompiled; valid only during this
-    /// call.
+    /// The runtime asks for the new IL and code flags of a method that is about to be recompiled.
+    /// The control object is valid only during this call.
     pub fn GetReJITParameters(
         &self,
         module_id: ModuleID,

@@ -141,8 +141,8 @@ impl Process {
         behind.saturating_add(if (number as usize) < self.types.len() { number } else { 0 })
     }
 
-    /// The function with this index, or the type, for indices after all functions; `None` for index
-    /// 0 and invalid indices.
+    /// The function with this index. Indices after those of all functions denote types, in the same
+    /// form. `None` for index 0 and for invalid indices.
     #[must_use]
     pub fn function_at(&self, index: u32) -> Option<&Function> {
         let behind = self.functions.len().max(1);

@@ -36,7 +36,7 @@ impl Threads {
         if several_processes { Self::OfProcesses } else { Self::Mixed }
     }
 
-    /// Heading above lines of mixed threads.
+    /// Heading above lines that come from several threads.
     pub(crate) fn heading(self) -> String {
         let column = match self {
             Self::Apart => return String::new(),
