@@ -241,7 +241,7 @@ pub(crate) fn open_failure(path: &Path, error: OpenError) -> Failure {
                 "file" => format!("nothing of it can be read: {}", problem.what),
                 place => format!("nothing of it can be read: {place}: {}", problem.what),
             },
-            "it is damaged from its beginning on: take a copy of it, or record again",
+            "its first bytes are damaged: copy it from its source again, or make a new recording",
         ),
         OpenError::Version { found, newest, .. } => {
             let (reads, hint) = if found > newest {
@@ -301,7 +301,7 @@ pub(crate) fn query_failure(problem: &QueryProblem) -> Failure {
         }
         QueryProblem::CallsNotCounted { .. } => {
             let hint = "record every call: clrscope run -i calls:noinline -- PROGRAM";
-            Failure::new("cannot judge a number of calls", why, hint)
+            Failure::new("cannot check a number of calls", why, hint)
         }
         QueryProblem::NoCommonMetric { .. } => {
             let hint = "compare recordings made with the same -i, such as: clrscope run -i calls -- PROGRAM";

@@ -20,7 +20,7 @@ Examples:
   clrscope attach 4711 --probe 'Shop.Cart::*' --duration 1m     calls of these methods
   clrscope attach 4711 --probe-at Cart.cs:42                    how often this line is reached
 
-The recording ends with Ctrl-C, --duration, the program or clrscope itself. Then the agent leaves:
+The recording ends with Ctrl-C, --duration, the program or clrscope itself. Then the agent detaches:
 its threads, descriptors and mappings go, and only the code of its library stays, which can't be
 unloaded from a running program. After --probe, -i awaits and -i requests the runtime can't detach
 the agent: it sleeps until the next attach wakes it. Methods with probes get their own code back;

@@ -18,7 +18,7 @@ Examples:
 
 Keys: q quit, p pause, s sort, / filter, arrows scroll. Event counters and meters of the runtime,
 ASP.NET Core, HttpClient and the program's own. If stdout is not a terminal, a block of lines is
-printed each second. The agent leaves when the screen closes, and nothing is kept.";
+printed each second. The agent detaches when the screen closes, and nothing is kept.";
 
 /// Show the event counters and meters of a running program, live
 #[derive(Debug, Args)]

@@ -74,8 +74,8 @@ pub(super) struct Diff {
     /// Fail with exit code 3 if functions that match have more of a metric than allowed:
     /// PATTERN:METRIC>+5% (growth), >+5 (5 more than before) or >5 (more than 5, whatever it was
     /// before). Times need a unit (>+20ms); METRIC-self is a function's own amount, METRIC-share
-    /// its part of the whole (>+2pt, >30%). Differences that may be chance do not fail. Can be
-    /// repeated
+    /// its part of the whole (>+2pt, >30%). Differences that may be due to chance do not fail. Can
+    /// be repeated
     #[arg(long, value_name = "GATE")]
     fail_on: Vec<String>,
 

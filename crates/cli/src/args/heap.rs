@@ -15,8 +15,8 @@ Examples:
   clrscope heap 4711 --no-collect          garbage included
 
 The program stops for a full collection and while its heap is read: about a second for ten million
-objects. Then the agent leaves, as after 'clrscope attach'. If the program is already recorded with
--i heap, the snapshot goes into that recording.";
+objects. Then the agent detaches, as after 'clrscope attach'. If the program is already recorded
+with -i heap, the snapshot goes into that recording.";
 
 /// Take a snapshot of a running program's heap
 #[derive(Debug, Args)]

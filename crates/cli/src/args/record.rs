@@ -45,7 +45,7 @@ enum CommandName {
     Stop,
     /// Keep recording, in a new part
     Mark,
-    /// Keep recording, and write a copy of the recording so far, or with --last of its last part
+    /// Keep recording, and write a copy of the recording so far (with --last: of its last part)
     Write,
 }
 

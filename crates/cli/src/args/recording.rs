@@ -122,7 +122,7 @@ pub(super) struct RecordingArgs {
 
     /// With --last: write the kept part to NAME-1.clrs, NAME-2.clrs and so on whenever this
     /// happens: 'request>2s', 'exception:TYPE' or 'counter:NAME>NUMBER' (value as in the view
-    /// counters); at most 10 times, and once per period of --last; can be repeated
+    /// counters); at most 10 copies, and one within the time of --last; can be repeated
     #[arg(long = "on", value_name = "TRIGGER")]
     triggers: Vec<String>,
 

@@ -49,7 +49,7 @@ pub(super) struct Run {
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
 
-    /// Start the program under gdb or lldb, or let it wait until any debugger attaches
+    /// Start the program under gdb or lldb, or make it wait until a debugger attaches
     #[arg(long, value_enum, value_name = "DEBUGGER")]
     debugger: Option<DebuggerName>,
 

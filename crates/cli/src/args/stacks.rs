@@ -17,7 +17,7 @@ Examples:
 
 Operations are merged by who awaits whom, the most numerous first. To find them, the program is
 stopped for a full collection and while its heap is read: about a second for ten million objects.
-The agent leaves afterwards, and nothing is kept. If a process does not answer, the system's own
+The agent detaches afterwards, and nothing is kept. If a process does not answer, the system's own
 list of its threads is shown, and the exit code is 1.";
 
 /// Show what a running or hanging program does and waits for

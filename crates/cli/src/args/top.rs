@@ -16,7 +16,7 @@ Examples:
 
 Pages: 1 methods that take CPU time, 2 allocations by type, 3 requests, 4 exceptions, 5 thread pool
 and locks; all of the last 5 s. Keys: q quit, p pause, 1 to 5 page, s sort, / filter, arrows scroll.
-If stdout is not a terminal, a block of lines is printed each second. The agent leaves when the
+If stdout is not a terminal, a block of lines is printed each second. The agent detaches when the
 screen closes, and nothing is kept.";
 
 /// Show what a running program spends time and memory on, live

@@ -22,9 +22,9 @@ Examples:
 Verdicts: bound by CPU time, waiting, thread pool starved, lock convoy, allocation storm, bound by
 collections, growing heap, exception storm, idle, nothing. Each comes with its evidence and a
 command for a closer look. A verdict is 'certain' if its evidence excludes the others. The heap is
-not walked, and the agent leaves afterwards.";
+not walked, and the agent detaches afterwards.";
 
-/// Watch a program for ten seconds, and say what its trouble is
+/// Watch a program for ten seconds, and say what is wrong with it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Triage {

@@ -21,10 +21,11 @@ Examples:
   clrscope watch --only 'Shop*' -i cpu -i requests --budget 5% --for 1h -o recordings
   clrscope env --systemd --watch --only 'Shop*' -o /var/lib/clrscope     the unit of a service
 
-Each program that matches gets a folder inside that of -o, with a recording for each period. A
-separate process, 'clrscope attach --every', records it as soon as its runtime listens. Root records
-the programs of all users, others their own. Programs with a debugger or another profiler, and those
-that don't allow attach, are left alone; messages and the file watch.json say why.
+Each program that matches gets its own folder in the folder of -o, with a recording for each
+period. A separate process, 'clrscope attach --every', records it as soon as its runtime listens.
+Root records the programs of all users, others their own. Programs with a debugger or another
+profiler, and those that don't allow attach, are left alone; messages and the file watch.json say
+why.
 
 Ctrl-C and SIGTERM end all recordings; the exit code is then 0. It is 6 if another watch of this
 user already runs on this host.";

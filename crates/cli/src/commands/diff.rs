@@ -312,5 +312,5 @@ fn failure(problem: &ComparisonProblem) -> Failure {
 /// The failure for a gate that can't be judged: a gate that matches no function would never fail.
 fn gate_failure(gate: &Gate, problem: &ComparisonProblem) -> Failure {
     let found = failure(problem);
-    Failure::new(format!("cannot judge the gate {}", quoted(&gate.text)), found.why(), found.hint())
+    Failure::new(format!("cannot check the gate {}", quoted(&gate.text)), found.why(), found.hint())
 }

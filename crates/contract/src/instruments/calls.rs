@@ -34,14 +34,18 @@ pub const SPEC: &Spec = &Spec {
         OptionSpec {
             name: NATIVE,
             value: Value::Switch { default: false },
-            about: "calls to unmanaged code in the tree",
+            about: "show calls to unmanaged code in the tree",
         },
         OptionSpec {
             name: HELPERS,
             value: Value::Switch { default: false },
-            about: "the runtime's managed helpers in the tree",
+            about: "show the runtime's managed helper methods in the tree",
         },
-        OptionSpec { name: TRIVIAL, value: Value::Switch { default: true }, about: "tiny leaf methods in the tree" },
+        OptionSpec {
+            name: TRIVIAL,
+            value: Value::Switch { default: true },
+            about: "show tiny leaf methods in the tree",
+        },
         OptionSpec {
             name: MAX,
             value: Value::Size { least: LEAST_LIMIT, most: Some(4 << 30), default: LIMIT },

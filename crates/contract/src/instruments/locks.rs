@@ -11,8 +11,8 @@ pub const MAX: &str = "max";
 /// The specification of the instrument `locks`.
 pub const SPEC: &Spec = &Spec {
     name: "locks",
-    about: "contended locks and what else threads block on: which threads waited how long, on which call path, and \
-            what held the lock",
+    about: "contended locks and what else threads block on: which threads waited, for how long, on which call \
+            path, and what held the lock",
     options: &[
         OptionSpec {
             name: EXACT,

@@ -167,9 +167,9 @@ fn runtime_and_profiler(facts: &mut Vec<Fact>, totals: &Totals, raw: bool) {
     of("suspended", totals.suspended_ns, "");
     if totals.profiler_high_ns > 0 {
         let bounds_ns = [totals.profiler_low_ns, totals.profiler_high_ns];
-        let ours = if raw { "is included in the times below" } else { "has been subtracted from the times below" };
+        let ours = if raw { "included in the times below" } else { "subtracted from the times below" };
         let [low, high] = bounds_ns.map(time);
-        let text = format!("{} (between {low} and {high}) {ours}", time(totals.profiler_ns));
+        let text = format!("{} of its own work (between {low} and {high}), {ours}", time(totals.profiler_ns));
         let fact = Fact::new("profiler", text);
         facts.push(Fact { time_ns: Some(totals.profiler_ns), bounds_ns: Some(bounds_ns), ..fact });
     }
