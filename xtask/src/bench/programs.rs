@@ -52,6 +52,8 @@ pub(super) enum Requests {
     Served,
     /// The program makes requests.
     Made,
+    /// The program sends commands to a database.
+    Commands,
     /// The program serves requests that all have different paths, then makes 10,000 requests that
     /// get no answer.
     Many,
@@ -63,7 +65,18 @@ impl Requests {
         match self {
             Self::Served => "served",
             Self::Made => "made",
+            Self::Commands => "commands",
             Self::Many => "many",
+        }
+    }
+
+    /// One of them, in a line of the report.
+    pub(super) fn one(self) -> &'static str {
+        match self {
+            Self::Served => "a request that is served",
+            Self::Made => "a request that is made",
+            Self::Commands => "a command to a database",
+            Self::Many => "a request of many",
         }
     }
 }

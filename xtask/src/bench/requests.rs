@@ -1,5 +1,5 @@
-//! Nanoseconds per served request and per request that the program makes, for several ways to
-//! record them.
+//! Nanoseconds per served request, per request that the program makes, and per command to a
+//! database.
 
 use super::absolute::{Line, verdict};
 use super::programs::Under::{Agent, Bare};
@@ -41,7 +41,7 @@ pub(super) fn memory(bench: &Bench) -> Result<Line, String> {
 /// (including the agent's start) and afterwards.
 pub(super) fn price_of_a_request(bench: &Bench, pairs: usize) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
-    for which in [Requests::Served, Requests::Made] {
+    for which in [Requests::Served, Requests::Made, Requests::Commands] {
         let more = |thousands| {
             let command = |under| move || bench.command(Program::Requests(which, thousands), under);
             series::measure(&command(Agent("requests")), &command(Bare), pairs).map(|compared| compared.more_ms)
@@ -55,11 +55,11 @@ pub(super) fn price_of_a_request(bench: &Bench, pairs: usize) -> Result<Vec<Line
         let each = |ms: f64, thousands: u32| ms * 1e3 / f64::from(thousands);
         let later = |all: f64| each(all - early.median, THOUSANDS - WARM_UP);
         let [median, low, high] = [all.median, all.low, all.high].map(later);
-        let name = which.name();
+        let one = which.one();
         let beside = |ns: f64| format!("beside the bare one of {ns:.0} ns");
         lines.push((
             "P17",
-            format!("a request that is {name}, {}", beside(each(bare_all - bare_early, THOUSANDS - WARM_UP))),
+            format!("{one}, {}", beside(each(bare_all - bare_early, THOUSANDS - WARM_UP))),
             format!("{median:.0} ns ({low:.0} to {high:.0})"),
             verdict(median <= MOST_NS),
         ));

@@ -20,8 +20,8 @@ const MOST_NAMED: usize = 3;
 /// The view `load`.
 pub(super) static VIEW: View = View {
     name: "load",
-    about: "Response time by the number of requests in flight, by route, with the load from which on requests queue \
-            (the knee)",
+    about: "Response time by the number of requests in flight, by route, with its knee: the load from which on \
+            requests queue",
     takes: &[&[Flag::Part, Flag::Since, Flag::Until, Flag::Limit, Flag::Request, Flag::Verbose]],
     sorts: &[],
     text_rows: |_| Some(30),
