@@ -16,7 +16,7 @@ pub enum OpenError {
     Io(PathBuf, io::Error),
     /// The path exists, but is not a recording.
     NotARecording(PathBuf, &'static str),
-    /// The path is a recording, but nothing in it can be read; the problem is the one of the first
+    /// The path is a recording, but nothing in it can be read. The problem is that of its first
     /// part.
     Unreadable(PathBuf, Problem),
     /// The path is a recording in a version of the format that this clrscope can't read.

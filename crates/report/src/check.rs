@@ -85,8 +85,9 @@ fn check_page(request: &Request) -> Result<(), Refusal> {
     })
 }
 
-/// A hint that lists the views which take an option. Only views of single events take a part of the
-/// time; views of metrics take it where the metric consists of events.
+/// A hint that lists the views that take an option. For an option that selects a part of the time,
+/// it lists only views of single events; views of metrics take such an option if the metric
+/// consists of events.
 fn takers(flag: Flag) -> String {
     let is_time = matches!(flag, Flag::Since | Flag::Until);
     let may_take = |view: &&&View| !(is_time && view.why_not(Flag::Metric).is_none());
@@ -121,8 +122,8 @@ fn check_callers(request: &Request) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses `--per-thread` without a folder for a log, because a log shows one thread after another
-/// anyway. With a folder, each thread gets a file.
+/// Refuses `--per-thread` for a log that is not written to a folder: such a log shows one thread
+/// after another anyway. With a folder, each thread gets a file.
 fn check_threads(view: &View, request: &Request) -> Result<(), Refusal> {
     let Request { query, interleave, files, .. } = request;
     let takes_files = view.why_not(Flag::Output).is_none();

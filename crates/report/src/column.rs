@@ -41,7 +41,7 @@ impl<'c, K: RowKind> Column<'c, K> {
         self
     }
 
-    /// The column, split in CSV: each of these keys of its values has a column of its own.
+    /// The column, split in CSV into one column for each of these keys of its values.
     pub(crate) fn parts(mut self, parts: &'static [&'static str]) -> Self {
         self.info.parts = parts;
         self

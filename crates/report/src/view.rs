@@ -10,7 +10,7 @@ use crate::cell::ColumnInfo;
 use crate::render::{About, Layout, Renderer, text};
 use crate::request::{Flag, REQUESTS, Request};
 
-/// Text leaves nodes with a smaller share of the time out of a tree.
+/// Nodes with a smaller share of the time are left out of a tree in text output.
 const LEAST_SHARE: f64 = 0.005;
 
 /// A view: all its properties that do not depend on a recording.
@@ -100,8 +100,9 @@ impl View {
         }
     }
 
-    /// Key of the column with this name: its key in JSON or its heading in text output, in any case
-    /// and with spaces, hyphens or underscores. `None` if no column matches, or several do.
+    /// Key of the column with this name: its exact key in JSON, or its heading in text output. In a
+    /// heading, upper and lower case count as equal, and so do spaces, hyphens and underscores.
+    /// `None` if no column matches, or several do.
     #[must_use]
     pub fn column_key(&self, request: &Request, word: &str) -> Option<&'static str> {
         let plain = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
@@ -156,8 +157,8 @@ impl View {
     }
 
     /// The request for text output: with the view's default limit if the request has none, and
-    /// without the smallest nodes of trees. Paths of allocations end in types; not so in JSON,
-    /// where methods would no longer have own amounts.
+    /// without the smallest nodes of trees. In text output, paths of allocations end in types; in
+    /// JSON they do not, because methods would then have no own amounts.
     #[must_use]
     pub fn for_people(&self, request: &Request) -> Request {
         let mut request = Request { min_share: LEAST_SHARE, ..request.clone() };

@@ -338,8 +338,8 @@ mod tests {
         at.unwrap_or_else(|| panic!("no line with {text:?}")) as u32 + 1
     }
 
-    /// The lines are found in the source by their text. An event is a field without code that has
-    /// lines: its line is where a handler is added.
+    /// Finds the expected lines by their text in the source. An event is a field that no code with
+    /// lines assigns, so its line is that of code that adds a handler.
     #[test]
     fn static_fields_have_the_lines_that_give_them_what_they_hold() {
         let module = clrscope_testkit::fixture("Holders");

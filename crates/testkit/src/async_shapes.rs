@@ -12,8 +12,9 @@ pub struct AsyncShape {
     pub class: &'static str,
     /// The root's method.
     pub root: &'static str,
-    /// Whether the awaiter of the work is known at once. It is not for boxes of pooled builders,
-    /// whose class the agent's own thread looks up first, nor for the first item of a stream.
+    /// Whether the awaiter of the work is known at once. It is not known at once for boxes of
+    /// pooled builders, whose class the agent's own thread must look up first, and for the first
+    /// item of a stream.
     pub is_known: bool,
 }
 
@@ -53,7 +54,7 @@ pub const ASYNC_SHAPES: [AsyncShape; 24] = [
     known("Parallel.ForEachAsync", "OfForEach", "ForEach"),
 ];
 
-/// Counts of throws, or of objects, of one [`AsyncShape`], by what their stacks say.
+/// Numbers of throws, or of objects, of one [`AsyncShape`], by the root on their stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootTally {
     /// Below the right root.

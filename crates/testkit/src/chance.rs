@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::say;
 
-/// Environment variable with a seed, which repeats the pauses of the run that printed it.
+/// Environment variable for a seed. A run with the seed that an earlier run printed repeats the
+/// pauses of that run.
 const SEED: &str = "CLRSCOPE_TEST_SEED";
 
 /// A random pause of less than `most`, printed with its seed. With the variable

@@ -173,7 +173,7 @@ pub fn compile_web(sdk: &Sdk, source: &Path, output: &Path) -> Result<(), String
     compile_alone(sdk, source, output, true)
 }
 
-/// As [`compile_web`], to a program without ASP.NET.
+/// Like [`compile_web`], but compiles to a program without ASP.NET.
 ///
 /// # Errors
 /// The compiler's messages, when it does not compile.
@@ -222,13 +222,13 @@ fn compile_alone(sdk: &Sdk, source: &Path, output: &Path, is_web: bool) -> Resul
     Ok(())
 }
 
-/// A program that is not one of the committed ones, with ASP.NET or without.
+/// A compilation of a program that is not one of the committed ones, with or without ASP.NET.
 fn program(sdk: &Sdk, name: &str, sources: Vec<PathBuf>, output: &Path, is_web: bool) -> Job {
     let references = if is_web { sdk.web_reference_assemblies() } else { Vec::new() };
     Job { name: name.to_owned(), sources, references, library: false, debug: false, output: output.to_path_buf() }
 }
 
-/// Writes the runtime configuration of such a program next to it.
+/// Writes the runtime configuration of such a program next to `output`, the program's file.
 fn write_alone_config(output: &Path, is_web: bool) {
     let framework = if is_web { "Microsoft.AspNetCore.App" } else { "Microsoft.NETCore.App" };
     let config = CONFIG.replace("Microsoft.NETCore.App", framework);

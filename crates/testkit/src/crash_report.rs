@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Most frames of the thread that crashed.
+/// Maximum number of listed frames of the thread that crashed.
 const MOST_FRAMES: usize = 40;
 
 /// The report of one program, if it crashes.

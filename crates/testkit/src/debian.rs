@@ -93,7 +93,8 @@ fn fetch_package(name: &str, suite: Option<&str>, folder: &Path) -> Result<(), S
     fs::remove_dir_all(&download).map_err(failed)
 }
 
-/// Options by which `apt-get` has this machine's servers with another suite, and its own lists.
+/// Options for `apt-get`, so that it uses this machine's servers with another suite, and lists of
+/// its own in `folder`.
 fn sources_of(suite: &str, folder: &Path) -> Result<Vec<String>, String> {
     let release = fs::read_to_string("/etc/os-release").map_err(|error| error.to_string())?;
     let own = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
@@ -145,7 +146,7 @@ pub fn debian_packages(packages: &[&str], libraries: &[&str], place: &Path) -> R
     })
 }
 
-/// The packages, and those that they depend on whose names begin with one of `libraries`.
+/// The packages and, recursively, their dependencies whose names begin with one of `libraries`.
 fn with_libraries(packages: &[&str], libraries: &[&str]) -> Result<Vec<String>, String> {
     let mut all: Vec<String> = packages.iter().map(|&package| package.to_owned()).collect();
     let mut at = 0;

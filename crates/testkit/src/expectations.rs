@@ -30,7 +30,8 @@ pub struct Expectations {
     pub calls: BTreeMap<String, u64>,
     /// Calls by direct caller and callee.
     pub edges: BTreeMap<(String, String), u64>,
-    /// Calls by nearest caller in the fixture and callee.
+    /// Calls by caller and callee, where the caller is the nearest one in the fixture's own
+    /// assembly.
     pub under: BTreeMap<(String, String), u64>,
     /// Calls by thread and name.
     pub thread_calls: Vec<ThreadCalls>,

@@ -18,7 +18,8 @@ pub enum FleetEngine {
     Spark,
 }
 
-/// Runs statements, then queries; prints rows and seconds of each as JSON.
+/// Beginning of the Python program for DuckDB; `ASK` is its end. The program runs statements, then
+/// queries; it prints rows and seconds of each query as JSON.
 const DUCKDB: &str = "
 import duckdb, json, sys, time
 db = duckdb.connect()
@@ -30,7 +31,8 @@ def finish():
     pass
 ";
 
-/// The same. The package also wants libraries for tables of its own, which nothing here asks for.
+/// Like [`DUCKDB`], for ClickHouse. The package also imports libraries for kinds of tables that
+/// this program does not use; mocks replace these libraries.
 const CHDB: &str = "
 import json, sys, time
 from unittest.mock import MagicMock
@@ -48,8 +50,8 @@ def finish():
     pass
 ";
 
-/// The same. Both executors must be there before the first query, and must have had work after the
-/// last one.
+/// Like [`DUCKDB`], for Spark. Both executors must be there before the first query, and must have
+/// had work after the last one.
 const SPARK: &str = "
 import json, os, sys, time
 import pyspark
@@ -90,9 +92,9 @@ print(json.dumps(answers))
 const JAVA: u32 = 17;
 
 impl FleetEngine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Self; 3] = [Self::DuckDb, Self::ClickHouse, Self::Spark];
-    /// Those that need nothing but Python, and seconds.
+    /// The engines that need nothing but Python, and only take seconds.
     pub const SMALL: [Self; 2] = [Self::DuckDb, Self::ClickHouse];
 
     /// Name of the engine.
@@ -105,7 +107,7 @@ impl FleetEngine {
         }
     }
 
-    /// The mark of its statements in the document.
+    /// Text that marks the engine's statements in the document.
     const fn mark(self) -> &'static str {
         match self {
             Self::DuckDb => "```sql duckdb\n",
@@ -131,7 +133,7 @@ impl FleetEngine {
         }
     }
 
-    /// Installs its packages below `place`, once. Returns their folder.
+    /// Installs the engine's packages below `place`, once. Returns their folder.
     ///
     /// # Errors
     /// What is missing here, in one line.

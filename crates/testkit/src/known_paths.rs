@@ -21,7 +21,7 @@ pub struct Shape {
     beside: Vec<String>,
 }
 
-/// A leaf's note.
+/// Note of an interval in which a leaf was on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Note {
     path: u64,
@@ -45,11 +45,11 @@ pub enum Moment {
 /// Longest time between two leaves. A thread that takes longer waits for something unknown, for
 /// instance the end of the program.
 const LONGEST_WAY_NS: u64 = 1_000_000_000;
-/// How long before a thread blocked, or waited for a processor, its stack may have been sampled
-/// last: on a busy machine the sampler waits, too.
+/// Maximum age of the last sample of a thread's stack when the thread blocks, or begins to wait for
+/// a processor: on a busy machine the sampler waits, too.
 const SEEN_BEFORE_NS: u64 = 2_000_000_000;
-/// How long before that the thread may have been between two leaves. A longer time would accept any
-/// stack.
+/// Maximum time from a moment when the thread was between two leaves until it blocks, or begins to
+/// wait for a processor. A longer time would accept any stack.
 const ON_THE_WAY_NS: u64 = 30_000_000;
 /// Maximum number of frames above a leaf's own frames.
 const MOST_ABOVE: usize = 3;
@@ -80,8 +80,8 @@ struct Notes {
     all: Vec<Note>,
 }
 
-/// A frame of a path, with the index of its shape: the number of a step, or of a leaf, which come
-/// after the steps; `None` for frames in between.
+/// A frame of a path, with the index of its shape: steps are counted first, then leaves. `None` for
+/// the frames outside the first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected<'known> {
     name: &'known str,
@@ -284,7 +284,7 @@ impl KnownPaths {
 }
 
 impl Shape {
-    /// `NAME: FRAME, FRAME; BESIDE, BESIDE`
+    /// Parses `NAME: FRAME, FRAME; BESIDE, BESIDE`.
     fn parse(line: &str) -> Option<Self> {
         let (rest, beside) = line.rsplit_once("; ")?;
         let (name, frames) = rest.rsplit_once(": ")?;

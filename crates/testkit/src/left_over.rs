@@ -18,8 +18,8 @@ pub fn private_kilobytes(pid: u32) -> u64 {
 /// managed heap: memory of the runtime and of libraries, and the C heap. 0 if the process has
 /// ended. The managed heap is excluded because its size varies by a megabyte on its own.
 pub fn unmanaged_kilobytes(pid: u32) -> u64 {
-    /// Adjacent mappings with a larger total size are that range: 48 GiB on .NET 9, 256 GiB on 8
-    /// and 10.
+    /// Maximum total size of adjacent mappings that are counted. Larger ones are the range of the
+    /// managed heap: 48 GiB on .NET 9, 256 GiB on 8 and 10.
     const RESERVED: u64 = 1 << 30;
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let mut ranges: Vec<(u64, u64, u64)> = Vec::new();

@@ -19,7 +19,7 @@ pub const PROFILER_VARIABLES: [&str; 7] = [
     "CLRSCOPE_AGENT",
 ];
 
-/// Long enough for any fixture under any instrument on a busy machine.
+/// Time limit: long enough for any fixture under any instrument on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A program that has ended.

@@ -63,8 +63,9 @@ impl RuntimeStops {
             .sum()
     }
 
-    /// Number of stacks where both walkers found the same methods in the same order, or only one
-    /// more on top, just called by native code and not yet known to the runtime.
+    /// Number of stacks where both walkers found the same methods in the same order. Includes
+    /// stacks where the agent's walker found one more method on top: native code has just called
+    /// this method, and the runtime does not know the call yet.
     pub fn equal(&self) -> u64 {
         self.compared() - self.different() - self.said()
     }

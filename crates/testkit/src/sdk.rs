@@ -11,7 +11,7 @@ use clrscope_dotnet::find::{self, versions_in};
 use crate::program::{clean_environment, run, run_within};
 use crate::workspace::{fixture, kit, target_folder, workspace_root};
 
-/// Longer than it takes to publish a program on a busy machine.
+/// Time limit: longer than it takes to publish a program on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A C# compiler and the reference assemblies of .NET 8.

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any event for which a test waits takes on a busy machine.
+/// Time limit for an event: longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The unit of times in `/proc/PID/stat`: `USER_HZ`, which is 100 on every Linux.

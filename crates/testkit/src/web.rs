@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Finished, drain, kill_group, wait_within};
 use crate::signals;
 
-/// Longer than a service takes to answer or to end on a busy machine.
+/// Time limit: longer than a service takes to answer or to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running program that has printed its first line. Dropping the value kills the program and its

@@ -6,7 +6,7 @@ use super::stack_frame::StackFrame;
 use crate::column::Column;
 use crate::layout::{stack, u32_at};
 
-/// A node in its stored fields; see [`layout::stack`](crate::layout::stack).
+/// The stored fields of a node; see [`layout::stack`](crate::layout::stack).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct StackNode {
     /// Number of the caller's node, always smaller than the node's own number; 0 for none.

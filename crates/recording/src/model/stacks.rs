@@ -267,9 +267,9 @@ impl Stacks {
         self.nodes = nodes;
     }
 
-    /// Adds frames, each with the number of the stack that calls it; 0 for no caller. Returns the
-    /// number of the first; the others follow. `None` if numbers run out, in which case nothing is
-    /// added.
+    /// Adds a stack for each frame: the frame on top of the stack with the given number, or alone
+    /// if the number is 0. Returns the number of the first new stack; the others have the numbers
+    /// that follow. Returns `None` and adds nothing if too few numbers are left.
     pub fn add_called(&mut self, frames: impl ExactSizeIterator<Item = (u32, StackFrame)>) -> Option<u32> {
         let first = self.parts.last().map_or(Ok(1), |last| u32::try_from(last.end())).ok()?;
         self.extend(first, frames.map(|(caller, frame)| StackNode::new(caller, frame))).ok()?;
@@ -284,13 +284,13 @@ impl Stacks {
         self.nodes.frame(place).is_some_and(|node| node.is_cut())
     }
 
-    /// Number of the node before the one at an index, if it is one less than that node's number.
+    /// Number of the preceding node, if it is one less than the number of the node at `place`.
     fn number_before(&self, place: usize) -> Option<u32> {
         let before = self.number(place.checked_sub(1)?);
         (before != 0 && before + 1 == self.number(place)).then_some(before)
     }
 
-    /// The node at an index in its stored fields.
+    /// The node at an index, with all its stored fields.
     fn node_at(&self, place: usize) -> Option<StackNode> {
         let parent = match self.nodes.caller(place)? {
             Caller::Before => self.number_before(place).unwrap_or(0),
@@ -357,7 +357,7 @@ impl Part {
 }
 
 impl fmt::Debug for Stacks {
-    /// All nodes with their numbers, independent of the parts.
+    /// Formats all nodes with their numbers. The output does not depend on the division into parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = (0..self.len()).filter_map(|place| Some((self.number(place), self.node_at(place)?.words())));
         f.debug_map().entries(nodes).finish()

@@ -173,7 +173,7 @@ impl EdgedTree {
 struct Walk<'a> {
     sources: &'a TreeSources,
     gains: Option<&'a PartGains>,
-    /// Receives the edges of the nodes, where the caller wants them.
+    /// Receives the edges of the nodes, if the caller wants them.
     edges: Option<&'a mut Vec<u32>>,
     arena: &'a [u8],
     left: u32,

@@ -16,7 +16,7 @@ use crate::records::{
     Carry, FunctionInlined, FunctionUnloaded, InLog, Indexed, Instruments, LossDetail, PatternMatched, ThreadName,
 };
 
-/// The least a log record of a function or module takes.
+/// Minimum length in bytes of a log record of a function or module.
 const LEAST_RECORD: usize = 16;
 /// Indices accepted beyond those that the log could hold: the writer allocates indices before it
 /// writes the records, so a record may come early.
@@ -196,7 +196,7 @@ fn slot<T: Default + Clone>(table: &mut Vec<T>, index: u32, most: usize) -> Opti
     table.get_mut(index)
 }
 
-/// Gives the indices with a fixed meaning their names.
+/// Sets the names of the functions whose indices have a fixed meaning.
 fn name_fixed_functions(functions: &mut Vec<Function>) {
     let fixed = function::FIRST as usize;
     if functions.len() < fixed {
@@ -216,7 +216,8 @@ fn name_fixed_functions(functions: &mut Vec<Function>) {
     }
 }
 
-/// Reasons of a suspension by the runtime's numbers (corprof.idl, `COR_PRF_SUSPEND_REASON`).
+/// Names of the reasons for a suspension, indexed by the runtime's numbers (corprof.idl,
+/// `COR_PRF_SUSPEND_REASON`).
 const SUSPENSIONS: [&str; 10] = [
     "other",
     "GC",

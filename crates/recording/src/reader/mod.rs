@@ -56,8 +56,8 @@ pub(crate) fn open_exactly(path: &Path) -> Result<Recording, OpenError> {
     }
 }
 
-/// Opens one period of a recording that the launcher wrote in periods to `folder`. A period's own
-/// identifier is the same each time.
+/// Opens one period of a recording that the launcher wrote in periods to `folder`. The period has
+/// an identifier of its own, which is the same each time the period is opened.
 ///
 /// # Errors
 /// As for [`open`].

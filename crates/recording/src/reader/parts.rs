@@ -82,7 +82,7 @@ pub(crate) struct PartGains {
 #[derive(Debug, Default)]
 struct Gains {
     calls: Vec<(u32, i64)>,
-    /// Holds ticks instead of wall nanoseconds where hooks read the clock.
+    /// Holds ticks instead of wall nanoseconds if hooks read the clock.
     times: Vec<(u32, NodeValues)>,
 }
 
@@ -218,8 +218,8 @@ pub(super) fn read(
     parts
 }
 
-/// The boundaries without those at which the process has ended its last period too early: it does
-/// so several times when it ends.
+/// Removes the boundaries at the end of the process, except the last one. A process that ends may
+/// end its last period several times; all but the last time are too early.
 fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
     let last = boundaries.iter().rposition(|boundary| boundary.record.is_end_of_process());
     let mut at = 0..;
@@ -227,8 +227,8 @@ fn without_earlier_ends(mut boundaries: Vec<Boundary>) -> Vec<Boundary> {
     boundaries
 }
 
-/// Number of the first boundary whose gains are in the logs; 0 if the gains of all boundaries are.
-/// The logs reach back to the second last end of a period.
+/// Number of the first boundary whose gains are in the logs; 0 if the logs have the gains of all
+/// boundaries. The logs reach back to the second last end of a period.
 fn first_known(boundaries: &[PartBoundary]) -> u32 {
     let cuts = boundaries.iter().rev().filter(|boundary| boundary.kind == BoundaryKind::Cut);
     cuts.map(|cut| cut.number).nth(1).map_or(0, |number| number.saturating_add(1))

@@ -25,9 +25,10 @@ pub struct Period<'a> {
 }
 
 impl<'a> Period<'a> {
-    /// The period with the end `end`, after which the launcher accepts no answers of processes
-    /// about it. `earlier`: the periods before, in order. `has_ended`: whether the process that
-    /// recorded into a folder has ended; only the launcher knows this of killed processes.
+    /// The period that ends at `end`; the launcher ignores processes that end the period later than
+    /// that. `earlier` lists the preceding periods in order. `has_ended` tells whether the process
+    /// that recorded into a folder has ended; if a process was killed, only the launcher knows
+    /// this.
     #[must_use]
     pub fn new(end: EndOfPeriod, earlier: &'a [EndOfPeriod], has_ended: &'a dyn Fn(&Path) -> bool) -> Self {
         Self { end, earlier, has_ended, over: RefCell::default() }
@@ -39,20 +40,22 @@ impl<'a> Period<'a> {
         self.end.number
     }
 
-    /// Monotonic nanoseconds of the end of the period before; 0 in the first period.
+    /// Monotonic nanoseconds of the end of the preceding period; 0 in the first period.
     #[must_use]
     pub fn since_ns(&self) -> u64 {
         self.earlier.last().map_or(0, |before| before.mono_ns)
     }
 
-    /// Folders of the processes whose last share was found in this period when it was read. They
-    /// must be removed before the next period is read, which would have that share again.
+    /// Folders of the processes whose last share was found in this period when it was read. The
+    /// caller must remove them before it reads the next period: otherwise that period would contain
+    /// the same share again.
     #[must_use]
     pub fn over(&self) -> Vec<PathBuf> {
         self.over.borrow().clone()
     }
 
-    /// Begins to read the period, perhaps again.
+    /// Clears the list of [`over`](Self::over) before the period is read, perhaps for a second
+    /// time.
     pub(super) fn forget_over(&self) {
         self.over.borrow_mut().clear();
     }
@@ -68,8 +71,9 @@ pub(super) struct PeriodOfProcess {
 }
 
 impl Period<'_> {
-    /// The share of this period of the process in `folder`. `None` if the process has none: it is
-    /// suspended and has not ended the period yet, or nothing was left of it.
+    /// The share that the process in `folder` has in this period. `None` if it has no share: the
+    /// process started after the period, is suspended and has not ended the period yet, or has
+    /// ended and left nothing for this period.
     pub(super) fn of_process(
         &self,
         folder: &Path,
@@ -111,8 +115,9 @@ impl Period<'_> {
         })
     }
 
-    /// Whether the launcher knew of this boundary when it wrote the period. A process that answers
-    /// late, as it was suspended, draws the boundary after its period was written without it.
+    /// Whether the launcher knew of this boundary when it wrote the period. A process that was
+    /// suspended answers late: it draws the boundary after the launcher has written the period
+    /// without it.
     fn is_in_time(&self, boundary: &Boundary) -> bool {
         let Some(number) = boundary.record.ended_period() else { return true };
         let ends = [&self.end].into_iter().chain(self.earlier.iter().rev());

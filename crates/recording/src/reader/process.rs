@@ -118,8 +118,8 @@ fn read_stacks(folder: &Path, place: &str, problems: &mut Vec<Problem>) -> Stack
     stacks
 }
 
-/// Adds each detail to the loss with the same reason. A detail without such a loss, whose count did
-/// not reach the disk, becomes a loss that counts once.
+/// Adds each detail to the loss with the same reason. If there is no such loss, because its count
+/// did not reach the disk, the detail becomes a loss that counts once.
 fn add_details(losses: &mut Vec<Loss>, details: Vec<(LossReason, String)>) {
     for (reason, detail) in details {
         match losses.iter_mut().find(|loss| loss.reason == reason) {

@@ -20,10 +20,10 @@ pub(super) struct KeptTime {
     name: PeriodName,
 }
 
-/// Name of the part that is the period, where the recording has no parts within it.
+/// Name of the kept period: the recording's only part gets it if no other parts lie in the period.
 #[derive(Debug, Clone, Copy)]
 enum PeriodName {
-    /// The last nanoseconds.
+    /// The most recent time, with its length in nanoseconds.
     Last(u64),
     /// The period of this number.
     Number(u32),
@@ -48,7 +48,7 @@ impl KeptTime {
         Offsets { since_ns: self.since_ns - self.start_ns, until_ns: self.until_ns.saturating_sub(self.start_ns) }
     }
 
-    /// The name of the part that is the period.
+    /// The name that the kept period has as a part of the recording.
     fn name(self) -> String {
         match self.name {
             PeriodName::Last(length_ns) => format!("last {} s", length_ns as f64 / 1e9),
@@ -65,16 +65,17 @@ struct Offsets {
     until_ns: u64,
 }
 
-/// Rows of samples, each taken at one moment.
+/// Encoding of an instrument's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Rows of samples, each covering a span of time.
+    /// Rows of samples, each taken at one moment.
     Moments,
-    /// Rows of samples, each for a span of time.
+    /// Rows of samples, each covering a span of time.
     Times,
     /// Event records.
     Records,
-    /// Sums of allocations, each of a short time that counts as the moment of its beginning.
+    /// Sums of allocations over short times; each sum counts as if it were made at the beginning of
+    /// its time.
     Allocations,
     /// Data that applies to the whole recording.
     Other,
@@ -213,13 +214,13 @@ pub(super) fn keep_of_process(process: &mut Process, kept: KeptTime) {
     process.remarks.retain(|remark| remark.kind != RemarkKind::Trigger || remark.time_ns >= since_ns);
 }
 
-/// Whether this is the name of a part without a name.
+/// Whether the name is a number, as the names of unnamed parts are.
 fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Keeps the parts that have time in the period. The first of them also gets the names that earlier
-/// parts began and did not end.
+/// Keeps only the parts that overlap the period, and cuts them to the period. Spans that began in
+/// an earlier part and did not end there begin with the first part that is kept.
 fn keep_parts(parts: &mut Vec<Part>, since_ns: u64, until_ns: u64) {
     parts.retain(|part| part.since_ns < until_ns || part.since_ns == since_ns);
     let first = parts.partition_point(|part| part.until_ns <= since_ns && part.since_ns < since_ns);

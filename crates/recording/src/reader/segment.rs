@@ -12,7 +12,8 @@ use memmap2::Mmap;
 use crate::layout::{HEADER_BYTES, MAGIC, VERSION, header, u32_at, u64_at};
 use crate::model::Problem;
 
-/// A segment can be empty, because its space is reserved before the first byte is written.
+/// Problem of an empty segment. A segment can be empty because its space is reserved before the
+/// first byte is written.
 pub(super) const NOT_BEGUN: &str = "was not begun: the program ended just then, or its first page is lost";
 
 /// The content of a segment, cheap to clone.
@@ -47,7 +48,8 @@ impl SegmentBytes {
         Ok(Self { end: end.max(HEADER_BYTES.min(map.len())), map: Some(Arc::new(map)), committed })
     }
 
-    /// Sentence for a file that is too short.
+    /// Sentence for a file that is too short. If the file is as long as it was when the segment was
+    /// opened, only the bytes that it had then are read.
     fn cut(&mut self, path: &Path) -> Option<String> {
         let there = self.end;
         let what = is_cut(path, there as u64, self.committed);

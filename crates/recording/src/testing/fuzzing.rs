@@ -309,8 +309,8 @@ pub struct SoakResults {
     pub inputs: u64,
     /// The longest time that an input took.
     pub slowest: Duration,
-    /// The input on which `run` panicked; `None` if it did not. With the same seed, the input's
-    /// number is `inputs`.
+    /// The input on which `run` panicked; `None` if it did not. The number of this input is
+    /// `inputs`, also in another run with the same seed.
     pub failure: Option<Vec<u8>>,
 }
 

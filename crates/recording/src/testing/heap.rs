@@ -35,7 +35,7 @@ struct Object {
     type_number: u32,
     length: Option<u64>,
     content: u64,
-    /// By slot.
+    /// The object to which each slot refers.
     slots: Vec<Option<u32>>,
 }
 

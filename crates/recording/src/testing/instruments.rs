@@ -99,7 +99,7 @@ fn method_hits(number: u32) -> Vec<u8> {
     method.to_bytes_with(&CounterSums::new(2, sums), 0)
 }
 
-/// The begin or the end of a call of a probed method, with values or without.
+/// The beginning or the end of a call of a probed method, with or without values.
 fn probe_call(number: u8) -> Vec<u8> {
     let end = ProbeCallEnd { began: u64::from(number) << 33, has_failed: number.is_multiple_of(3) };
     let values = &[0xff; 40][..usize::from(number) * 2];

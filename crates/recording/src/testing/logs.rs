@@ -12,7 +12,7 @@ use crate::writer::{EventStore, Keep, ProcessRecord, ProcessWriter, RunWriter, m
 
 /// Threads of the program; the chunks of an instrument are assigned to them in turn.
 const THREADS: u32 = 3;
-/// Bytes of a chunk, as for threads that record much.
+/// Bytes of a chunk, the same as for threads that record many events.
 const CHUNK: usize = 64 << 10;
 /// Functions of the program.
 const FUNCTIONS: u32 = 16;
@@ -98,8 +98,8 @@ fn entity(number: u64) -> EntityRef {
     EntityRef { id: 0x7f00_0000 + number * 8, index: number as u32 }
 }
 
-/// Allocated objects, now and then a JIT compilation, whose end may lie in another chunk, and a
-/// garbage collection, whose end may be recorded on another thread.
+/// Allocated objects, and from time to time a JIT compilation, whose end may lie in another chunk,
+/// or a garbage collection, whose end may be recorded on another thread.
 fn events(log: &mut Log, round: u64) {
     if round < 40 {
         log.put(Kind::NAME, |e| {

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Time between two measurements of the folder.
 const BETWEEN_COUNTS: Duration = Duration::from_millis(250);
-/// Upper bound of the reserve in bytes; on a smaller file system the reserve is the fraction below.
+/// Upper bound of the reserve in bytes; on a small file system, [`RESERVE_PART`] gives a smaller
+/// reserve.
 const RESERVE_MOST: u64 = 2 << 30;
-/// The reserve is one part in this many of a file system.
+/// Divisor that gives the reserve: the size of the file system divided by this number.
 const RESERVE_PART: u64 = 20;
 
 /// Bound that kept a segment of this process from growing.

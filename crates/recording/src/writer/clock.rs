@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The offset is not read yet.
+/// Value of [`OFFSET_NS`] before the offset is read.
 const NOT_READ: i64 = i64::MIN;
 /// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's.
 static OFFSET_NS: AtomicI64 = AtomicI64::new(NOT_READ);

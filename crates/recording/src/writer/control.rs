@@ -91,7 +91,8 @@ impl Command {
         }
     }
 
-    /// The command with this number of its kind, if there is one.
+    /// The command of the kind with this number; `None` if there is no such kind, or `text` is not
+    /// valid for it.
     pub(super) fn from_parts(kind: u32, text: String) -> Option<Self> {
         match kind {
             1 => Some(Self::Start(text)),
@@ -232,7 +233,7 @@ impl CommandState {
         u32_at(&self.0, at)
     }
 
-    /// The number of the last answered command; an error where the agent will not answer.
+    /// The number of the last answered command; an error if the agent will not answer.
     fn number(&self) -> Result<u32, ControlError> {
         let is_over = self.u32(state::STOPPED) != 0 || self.u32(state::STOP) != 0;
         if is_over || self.u32(state::FLAGS) & state::FLAG_ENDED != 0 {

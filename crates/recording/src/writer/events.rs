@@ -154,8 +154,8 @@ impl EventStore {
         Some(self.chunk_at(self.space.allocate(bytes)?, bytes, thread, mono_ns))
     }
 
-    /// In a ring by time, the chunk that was finished first, where its events are all too old to be
-    /// kept.
+    /// In a ring by time, reuses the chunk that was finished first, if all its events are too old
+    /// to be kept.
     fn take_outdated(&self, thread: u32, mono_ns: u64) -> Option<Chunk> {
         let Keep::Recent(kept_ns) = self.keep else { return None };
         let is_outdated =

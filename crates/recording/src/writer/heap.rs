@@ -50,7 +50,7 @@ pub struct HeapWriter<'s> {
     /// Address of the current object, or of the next one.
     at: u64,
     head: ObjectHead,
-    /// Slots of that object so far.
+    /// Number of slots of the current object so far.
     slots: u64,
     first_chunk: u64,
     last_chunk: u64,

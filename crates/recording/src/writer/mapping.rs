@@ -19,7 +19,7 @@ const PIECE: usize = 4 << 20;
 /// The system is asked to back large segments with pages of this size, and they grow by multiples
 /// of it. Hooks walk a tree of hundreds of megabytes in random order, and with small pages nearly
 /// every step also misses the TLB. Where the file system has no large pages (ext4 and XFS do; Linux
-/// 6.16 and 4.18) nothing changes.
+/// 6.16 and 5.18) nothing changes.
 const LARGE_PAGE: usize = 2 << 20;
 /// A segment is large if it can grow to this size and begins with a large page.
 const LARGE_FROM: usize = 64 << 20;
@@ -107,11 +107,11 @@ pub struct Segment {
     path: PathBuf,
     start: *mut u8,
     reserved: usize,
-    /// Unit in bytes of the segment's size in the file, if there is room.
+    /// Granularity in bytes of the segment's size in the file, if there is room.
     page: usize,
     committed: AtomicU64,
-    /// Where the file system could not promise space: content from this offset on is private
-    /// memory, which is written out late.
+    /// Offset from which the content is in private memory and is written out late, if the file
+    /// system could not promise space.
     late_from: AtomicUsize,
     late: AtomicBool,
     /// The last attempt to get more space failed.
@@ -382,7 +382,7 @@ impl Segment {
         }
     }
 
-    /// Replaces the mapping from `from` on by private zeroed memory. Returns false where the system
+    /// Replaces the mapping from `from` on by private zeroed memory. Returns false if the system
     /// refused; `errno` holds the error. One system call.
     fn make_private(&self, from: usize) -> bool {
         self.make_private_range(from, self.reserved)

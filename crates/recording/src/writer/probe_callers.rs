@@ -39,7 +39,7 @@ impl CallerCell {
         on.load(Ordering::Relaxed) == path && of.load(Ordering::Relaxed) == thread
     }
 
-    /// Counts the begin of a call.
+    /// Counts the beginning of a call.
     #[inline]
     pub fn begin(self) {
         self.0.add_alone(layout::CALLS, 1);

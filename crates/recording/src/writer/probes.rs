@@ -44,7 +44,7 @@ impl MethodLanes {
         self.count
     }
 
-    /// Counts the begin of a call. A few instructions, no lock; callable on any thread.
+    /// Counts the beginning of a call. A few instructions, no lock; callable on any thread.
     #[inline]
     pub fn begin(self) {
         self.add(self.lane(), probes::CALLS, 1);

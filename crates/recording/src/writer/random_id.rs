@@ -15,9 +15,9 @@ pub fn random_id() -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// Identifier of period `number` of the recording with the identifier `id`: it differs between
-/// periods, and a period always has the same one. It differs from `id` in the first group, because
-/// that group is in file names.
+/// Identifier of period `number` of the recording with the identifier `id`. Each period has its own
+/// identifier, which is always the same. It differs from `id` in the first group, because that
+/// group is in file names.
 pub(crate) fn id_of_period(id: &str, number: u32) -> String {
     match id.split_once('-').map(|(first, rest)| (u32::from_str_radix(first, 16), rest)) {
         Some((Ok(first), rest)) => format!("{:08x}-{rest}", first ^ number),

@@ -14,7 +14,7 @@ use crate::model::Exit;
 use crate::records::{InLog, PeriodEnd, RunEnd, RunStart};
 
 const RUN_LOG: &str = "run.log";
-/// Its name until its lock is taken.
+/// Name of `run.log` until its lock is taken.
 const DRAFT: &str = ".run.log";
 
 /// Writes `run.log`.
@@ -141,7 +141,7 @@ pub fn lock_at(file: File, path: &Path) -> io::Result<File> {
     if is_there { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// How far the end of a process's recording has come.
+/// Progress of the end of a process's recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// The process records.

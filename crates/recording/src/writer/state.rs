@@ -104,8 +104,9 @@ impl StateWriter {
         self.u32(state::LISTENS).store(1, Ordering::Release);
     }
 
-    /// The outside command without an [answer](Self::answer) so far, with its number. The second
-    /// value is `None` for an unknown command. Allocates the name, so hooks must not call it.
+    /// The last command from outside and its number, if the command has no [answer](Self::answer)
+    /// yet. The second value is `None` for an unknown command. Allocates the name, so hooks must
+    /// not call it.
     #[must_use]
     pub fn command(&self) -> Option<(u32, Option<Command>)> {
         let number = self.u32(state::COMMAND).load(Ordering::Acquire);

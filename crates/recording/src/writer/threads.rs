@@ -14,15 +14,15 @@ use crate::model::ThreadRole;
 /// Records backed by disk space at a time.
 const STEP: usize = 256;
 
-/// Most records that are ready to be reused.
+/// Maximum number of records that are ready to be reused.
 const MOST_READY: usize = 1024;
 /// Records that [`ThreadTable::find_outdated`] looks at in one call.
 const LOOKED_AT: usize = 1024;
 
-/// The table. A thread's record and tree outlive the thread. Only where a recording keeps no more
-/// than its last period, the record of a thread that ended before that is given to a new thread,
-/// which continues the tree. So a program that starts threads for days needs no more room than for
-/// those of the kept time.
+/// The thread table. A thread's record and tree outlive the thread. There is one exception: if a
+/// recording keeps no more than its last period, a new thread may take over the record of a thread
+/// that ended before that period, and continue its tree. So a program that starts threads for days
+/// needs no more room than for the threads of the kept time.
 #[derive(Debug)]
 pub struct ThreadTable {
     segment: Segment,
@@ -30,10 +30,11 @@ pub struct ThreadTable {
     /// Nanoseconds after a thread's end until its record may be reused; 0 for never.
     kept_ns: AtomicU64,
     ready: Mutex<ReadyRecords>,
-    /// The records in the order in which threads took them, the last ones: at place `n` modulo the
-    /// length `n` in the upper half and the index plus one in the lower half.
+    /// Ring of the records that were taken last, in the order in which threads took them. Number
+    /// `n` of this order, counted from 0, is at index `n` modulo the length; the upper half of the
+    /// entry is `n`, the lower half is the index of the record plus one.
     order: Box<[AtomicU64]>,
-    /// Number of threads that took a record, and of those that took one that was reused.
+    /// Number of threads that took a record; `reused` counts those that took a reused record.
     begun: AtomicUsize,
     reused: AtomicU32,
 }
@@ -105,8 +106,8 @@ impl ThreadTable {
         Some((index, record))
     }
 
-    /// A record whose thread ended before the time that is kept. It is as a fresh one, except for
-    /// [`thread::ROOT_BEFORE`] and the writer's own fields.
+    /// Reuses a record whose thread ended before the kept time. The record is like a fresh one,
+    /// except for [`thread::ROOT_BEFORE`] and the writer's own fields.
     fn reused_record(&self, mono_ns: u64) -> Option<(usize, ThreadRecord)> {
         let index = self.ready.try_lock().ok()?.indices.pop()? as usize;
         let record = self.record(index)?;
@@ -126,9 +127,9 @@ impl ThreadTable {
         Some((index, record))
     }
 
-    /// The record that was taken at `place` in the order in which threads begin, from 0. `None` if
-    /// there is none yet. For a caller that comes too late, `place` moves on to the first one that is
-    /// still known.
+    /// The record of the thread at `place` in the order in which threads begin, from 0. `None` if
+    /// no such thread has begun yet. If that record is no longer known, `place` first moves on to
+    /// the oldest one that still is.
     #[must_use]
     pub fn begun_at(&self, place: &mut usize) -> Option<ThreadRecord> {
         let begun = self.begun();

@@ -126,7 +126,7 @@ fn show_recordings(sides: &Sides<'_>, renderer: &mut dyn Renderer) -> io::Result
     })
 }
 
-/// What was recorded, without labels: these are whose recording it is.
+/// What was recorded, as the request without its labels: they only tell whose recording it is.
 fn recorded(recording: &Recording) -> String {
     let parts = recording.run.filled.text().split(';').filter(|part| !part.starts_with("label="));
     parts.collect::<Vec<_>>().join(";").replace(',', ", ")
@@ -157,7 +157,7 @@ fn facts(sides: &Sides<'_>, total: Option<&SideTotal>) -> Vec<Fact> {
     all
 }
 
-/// What else differs between the sides.
+/// Facts about further differences between the sides: the runtimes, and what was recorded.
 fn differences(sides: &Sides<'_>) -> Vec<Fact> {
     let mut all = Vec::new();
     let differs = |of: fn(&Recording) -> String| {

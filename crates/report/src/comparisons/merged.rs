@@ -16,16 +16,16 @@ use crate::column::{Column, Row, RowKind, Sheet};
 use crate::render::text::units::{count, time};
 use crate::render::{Renderer, Style, Tail};
 
-/// Most recordings that can't be read and are named.
+/// Maximum number of unreadable recordings that are named.
 const MOST_NAMED: usize = 3;
 
-/// The recordings of a side together.
+/// Sums over the recordings of a side.
 struct SideSums {
     side: Side,
     labels: String,
     recordings: u64,
     hosts: BTreeSet<String>,
-    /// Recorded time of all of them.
+    /// Total recorded time of the recordings.
     recorded_ns: u64,
     first_unix_ns: u64,
     last_unix_ns: u64,

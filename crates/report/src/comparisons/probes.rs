@@ -81,8 +81,8 @@ fn time_of<'r>(row: &ProbeChange, time: &'r Change) -> Option<&'r Change> {
 /// An amount of a row, where the row has one, and the function that formats it.
 type Amount = for<'r> fn(&'r ProbeChange) -> (Option<&'r Change>, fn(u64) -> String);
 
-/// An amount on both sides, formatted in one column of text: `821 us to 157 ms`, `- to 20 ns` where
-/// there was none.
+/// An amount on both sides, formatted in one column of text: `821 us to 157 ms`, or `- to 20 ns` if
+/// there was none before.
 fn both<'c>(key: &'static str, title: &'static str, kind: Kind, of: Amount) -> Column<'c, Probes> {
     Column::new(key, title, kind, move |row: &ProbeChange| {
         let (Some(change), words) = of(row) else { return Cell::Null.said("") };

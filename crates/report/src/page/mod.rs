@@ -82,8 +82,8 @@ impl Room {
     /// The initial room, enough for nearly all reports.
     pub const FIRST: Self = Self { min_share: 0.0002, rows: 50_000 };
 
-    /// A smaller room, for data of `size` that exceed `most`. `None` if the data fit, or where
-    /// nothing would be left.
+    /// A smaller room, for data of `size` that exceed `most`. `None` if the data fit, or if a
+    /// smaller room would leave nothing.
     fn smaller(self, size: usize, most: usize) -> Option<Self> {
         let smaller = Self { min_share: self.min_share * 3.0, rows: self.rows / 3 };
         (size > most && smaller.rows > 0).then_some(smaller)

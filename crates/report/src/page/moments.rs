@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 /// Minimum number of time intervals; fewer are useless.
 const LEAST_PIECES: u64 = 15;
 
-/// Returns the own amounts of the tree's rows per time interval, at first those of the timeline.
-/// `counts` has the number of rows of
-/// each interval. `rows` has the distance of each row from the previous one in the interval.
-/// `states` has the index of each row's state, if states are known. Intervals are joined until the
-/// result fits. Null if it can't be made to fit, and for sums over the whole run.
+/// Returns the own amounts of the tree's rows per time interval. The intervals are those of the
+/// timeline, joined until the result fits. `counts` has the number of rows of each interval. `rows`
+/// has the distance of each row from the previous one in the interval. `states` has the index of
+/// each row's state, if states are known. Null if the result can't be made to fit, and for sums
+/// over the whole run.
 pub(super) fn amounts_over_time(forest: &Forest<'_>, recording: &Recording, min_share: f64, most: usize) -> Value {
     let options = TreeOptions { min_share, max_depth: None };
     let mut pieces = timeline_pieces(recording);

@@ -275,7 +275,7 @@ impl Names {
         }
     }
 
-    /// Whether the text that a search examines matches.
+    /// Whether `is` accepts one of the texts that a search examines: name, signature or module.
     fn matches(&self, is: &dyn Fn(&str) -> bool) -> bool {
         let name = self.words.as_deref().or(self.name.as_str()).unwrap_or_default();
         is(name) || is(&self.signature) || is(&self.module)

@@ -232,7 +232,7 @@ impl<'a> ServedRecording<'a> {
     /// by requests and says so (`all_requests`). If it can't be computed, it holds the reason.
     ///
     /// # Errors
-    /// Those of rendering.
+    /// Errors of rendering.
     pub fn document(&self, wanted: &DocumentRequest) -> io::Result<String> {
         match &wanted.requests {
             Some(chosen) => self.document_of_requests(chosen, wanted),
@@ -518,7 +518,7 @@ mod tests {
         }
     }
 
-    /// Samples of two requests, one after the other, and of none.
+    /// Samples of two consecutive requests, and a sample that belongs to no request.
     #[test]
     fn documents_of_chosen_requests_have_their_work_alone() {
         let mut sampled = HandSampled::default();
@@ -585,8 +585,9 @@ mod tests {
         }
     }
 
-    /// `[stub]`, second by own time, was in no inverted picture, and all threads together had 26.2
-    /// of 85 s there: each of its paths was too small to be seen.
+    /// Each path of `[stub]`, the function with the second largest own time, was too small to be
+    /// seen. So inverted pictures lacked the function, and had only 26.2 of 85 s for all threads
+    /// together.
     #[test]
     fn inverted_a_tree_has_all_of_its_amounts_and_functions_of_small_paths() {
         let mut sampled = HandSampled::default();

@@ -34,7 +34,7 @@ pub(super) fn over_time(planned: &PlannedView, recording: &Recording) -> Value {
     })
 }
 
-/// Sums of moments by piece.
+/// Sum of the amounts in each piece; `moments` has times and amounts.
 fn sums(pieces: Pieces, moments: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
     let mut sums = vec![0_u64; pieces.count as usize];
     for (time_ns, amount) in moments {
@@ -44,7 +44,7 @@ fn sums(pieces: Pieces, moments: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
     sums
 }
 
-/// The largest value of each piece; null for pieces without one.
+/// The largest value in each piece; null for pieces without values.
 fn largest(pieces: Pieces, values: impl Iterator<Item = (u64, u64)>) -> Vec<Option<u64>> {
     let mut largest = vec![None; pieces.count as usize];
     for (time_ns, value) in values {

@@ -13,7 +13,7 @@ use crate::render::page::Pool;
 struct Row {
     pid: u32,
     thread: Value,
-    /// By measure.
+    /// The sum for each measure.
     amounts: Vec<u64>,
 }
 

@@ -82,7 +82,7 @@ fn field(value: &Value) -> Cow<'static, str> {
     }
 }
 
-/// Whether a spreadsheet takes text for a formula.
+/// Whether a spreadsheet would interpret the text as a formula.
 fn begins_as_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'])
 }

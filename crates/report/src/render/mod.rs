@@ -223,7 +223,7 @@ pub trait Entry {
     /// Depth of the row in a tree.
     fn depth(&self) -> u32;
 
-    /// The row as an entry of a log; `None` if it is none.
+    /// The row as an entry of a log; `None` if the row does not belong to a log.
     fn log(&self) -> Option<&dyn LogEntry>;
 
     /// Lines of text below the row, in its last column; not shown if the request selected the

@@ -71,8 +71,7 @@ fn line_of(by: &AllocatedBy<'_>, lines: &mut Lines) -> Option<LocatedLine> {
     found.filter(|LocatedLine { line: at, .. }| !at.file.is_empty() && at.line > 0)
 }
 
-/// A line without the folders of its file, with a remark where the line was chosen by its call
-/// only.
+/// A line without the folders of its file, with a remark if the line was chosen only by its call.
 fn short(at: &LocatedLine) -> String {
     format!("{}{}", file_and_line(&at.line), at.remark())
 }

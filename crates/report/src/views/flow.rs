@@ -37,7 +37,7 @@ pub(super) static VIEW: View = View {
 const TEXT_ROWS: usize = 10_000;
 /// Heading of the summary.
 const WHOLE: &str = "Calls by function";
-/// Heading of the summary where reading stopped at a limit.
+/// Heading of the summary if reading stopped at a limit.
 const PART: &str = "Calls by function, in the part of the recording read for these rows";
 /// Default number of functions of the summary in text.
 const FUNCTIONS: usize = 30;

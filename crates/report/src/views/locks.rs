@@ -174,7 +174,7 @@ fn note(rows: &[LockRow<'_>]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join(" "))
 }
 
-/// Note about locks beyond the number of locks that are kept apart.
+/// Note for a recording with more locks than can be kept apart.
 const MORE_LOCKS: &str = "Threads waited for more locks than can be told apart: there are more than shown.";
 /// Note about waits by samples.
 const SAMPLED: &str = "\u{2265}: waits that samples of wall saw; shorter ones between samples are not counted.";

@@ -116,7 +116,7 @@ fn thread_time(recording: &Recording, conditions: &Conditions<'_>) -> Option<Str
     is_longer.then(|| format!("Times are thread time, all threads added up: {all} in a run of {run}."))
 }
 
-/// Text where a view has no rows.
+/// Text for a view without rows.
 fn nothing(what: &str) -> String {
     format!("No {what} to show: there was none while recording, or the filters leave none.")
 }

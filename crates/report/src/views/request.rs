@@ -41,7 +41,7 @@ impl RowKind for Steps {
     type Row<'a> = StepEntry<'a>;
 }
 
-/// A step, with its line and the begin of its request.
+/// A step, with its line and the beginning of its request.
 struct StepEntry<'a> {
     step: &'a RequestStep<'a>,
     began_ns: u64,

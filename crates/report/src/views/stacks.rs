@@ -44,7 +44,7 @@ pub static STACKS: View = View {
     },
 };
 
-/// Pending operations, where the heap was recorded.
+/// Pending operations, if the heap was recorded.
 fn pending<'a>(heaps: &Heaps<'a>, request: &Request) -> Result<Option<PendingOperations<'a>>, QueryProblem> {
     let query = HeapQuery { query: request.query.clone(), snapshot: None };
     match pending_operations(heaps, &query) {

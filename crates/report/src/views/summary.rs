@@ -302,7 +302,7 @@ impl OpenView<'_> {
         self.request.query.sort.is_some() || self.request.columns.is_some()
     }
 
-    /// Returns `text` where several tables are shown, otherwise no columns.
+    /// Returns `text` if several tables are shown, otherwise no columns.
     fn in_parts(&self, text: Vec<(&'static str, u8)>) -> Vec<(&'static str, u8)> {
         if self.is_one_table() { Vec::new() } else { text }
     }

@@ -28,7 +28,7 @@ pub(super) trait TimedRow {
     /// Amount of the metric in the row.
     fn amount(&self) -> Amount;
 
-    /// Objects that the row's code allocated, where allocations were recorded together with calls.
+    /// Objects that the row's code allocated, if allocations were recorded together with calls.
     fn allocated(&self) -> Option<CallAllocations> {
         None
     }

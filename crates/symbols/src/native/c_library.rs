@@ -18,7 +18,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 /// Bytes of a program that are searched for the table of its segments.
 const HEAD: usize = 4096;
-/// Most bytes of a path (`PATH_MAX`).
+/// Maximum number of bytes of a path (`PATH_MAX`).
 const MOST_PATH: u64 = 4096;
 
 /// A C library.
@@ -78,8 +78,8 @@ impl fmt::Display for CLibrary {
     }
 }
 
-/// Returns the dynamic loader that a program names; `None` if it names none, as statically linked
-/// programs, or is not a 64-bit ELF file.
+/// Returns the dynamic loader that a program names; `None` if it names none, as is the case for
+/// statically linked programs, or if it is not a 64-bit ELF file.
 #[must_use]
 pub fn program_loader(program: &File) -> Option<PathBuf> {
     let mut head = vec![0; HEAD];

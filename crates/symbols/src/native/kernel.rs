@@ -15,8 +15,8 @@ use super::{NativeRange, found, range_with};
 /// see them.
 const TABLE: &str = "/proc/kallsyms";
 
-/// Functions of the kernel itself that were found, by their offsets. Those of its modules, which
-/// come and go, are not remembered.
+/// Functions of the kernel itself that were found, by their offsets. Functions of kernel modules
+/// are not remembered, because modules come and go.
 static FOUND: Mutex<BTreeMap<u32, NativeRange>> = Mutex::new(BTreeMap::new());
 
 /// The kernel functions that contain the offsets (in bytes from `_text`), in ascending order; empty
@@ -53,14 +53,15 @@ struct Symbols {
 /// The functions around an offset, as far as the table has been read.
 #[derive(Debug, Default, Clone)]
 struct Around {
-    /// Offset and name of the last one that begins before or at it.
+    /// Offset and name of the last function that begins at or before the offset.
     from: Option<(u64, String)>,
-    /// Offset of the first one that begins behind it.
+    /// Offset of the first function that begins after the offset.
     until: Option<u64>,
 }
 
-/// Looks the offsets up in a table, in one pass: `_text` stands before all code. Each line is
-/// compared with the nearest offsets only; what it says of others follows at the end.
+/// Looks the offsets up in a table. One pass is enough, because `_text` stands before all code.
+/// Compares each line only with the nearest offsets; what a line says of other offsets is derived
+/// at the end.
 fn symbols_of(mut table: impl BufRead, mut offsets: Vec<u32>) -> Symbols {
     offsets.sort_unstable();
     offsets.dedup();
@@ -100,7 +101,8 @@ fn symbols_of(mut table: impl BufRead, mut offsets: Vec<u32>) -> Symbols {
     Symbols { ranges: ranges.collect(), end_of_text }
 }
 
-/// Notes a function for the first offset at or behind its beginning, and for the last one before.
+/// Notes that a function begins at `start`: for the first offset at or after `start`, and for the
+/// last offset before it.
 fn note(all: &mut [Around], offsets: &[u32], start: u64, name: &str) {
     let behind = offsets.partition_point(|&offset| u64::from(offset) < start);
     if let Some(Around { from, .. }) = all.get_mut(behind) {
@@ -169,7 +171,8 @@ mod tests {
         }
     }
 
-    /// Where this machine shows its table, a second look at the same functions has the same answer.
+    /// If this machine shows its table, a second lookup of the same functions gives the same
+    /// result.
     #[test]
     fn functions_that_were_found_are_remembered() {
         let offsets: Vec<u32> = (1..50).map(|at| 0x1000 * at + 7).collect();

@@ -30,7 +30,7 @@ pub struct NativeRange {
 }
 
 impl NativeRange {
-    /// The part of the range before `end`, where the range continues there.
+    /// The range, cut off at `end` if it extends beyond.
     fn cut_at(self, end: u32) -> Self {
         let size = self.size.min(end.saturating_sub(self.offset));
         Self { size, ..self }

@@ -87,7 +87,7 @@ impl SymbolFolder {
 
     /// Possible paths of the symbol file of a library, in the layouts of the tools that fetch such
     /// files: the names that `dotnet-symbol` writes, the folders of symbol servers, and `.build-id`
-    /// of packages. Empty for names and build ids that are none.
+    /// of packages. Empty if `name` or `build_id` is invalid.
     fn files(&self, name: &str, build_id: &str) -> Vec<PathBuf> {
         // No path leads out of the folder.
         let is_plain = |text: &str| !text.is_empty() && !text.contains('/') && text != "..";

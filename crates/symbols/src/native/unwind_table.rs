@@ -5,7 +5,7 @@
 const FROM_SECTION_SIGNED_32: u8 = 0x3b;
 /// Encoding of the number of entries: four bytes, unsigned.
 const UNSIGNED_32: u8 = 0x03;
-/// Bytes before the number of entries, where the preceding pointer has four bytes.
+/// Bytes before the number of entries, if the preceding pointer has four bytes.
 const HEAD: usize = 8;
 
 /// Start addresses of all functions in the table. `section` holds the bytes of the section, which

@@ -95,7 +95,7 @@ struct Parts {
     ends: [u64; 4],
     trees: BTreeMap<u32, Vec<Section>>,
     tree_sections: usize,
-    /// By part of the recording and thread.
+    /// Sections of the trees of parts, by part of the recording and thread.
     part_trees: BTreeMap<(u32, u32), Vec<Section>>,
     /// Whether the first remark was written before remarks had kinds.
     first_without_kind: bool,
@@ -341,8 +341,9 @@ impl Parts {
     }
 }
 
-/// Before remarks had kinds, the first remark of a refused process gave the reason, and the loss
-/// marked such a process.
+/// Turns the first remark of a refused process into its refusal, in a file that was written before
+/// remarks had kinds. In such a file the loss marks a refused process, and the first remark gives
+/// the reason.
 fn mark_refusal(process: &mut Process) {
     let refused = process.has_lost(LossReason::ProcessRefused);
     if let Some(first) = process.remarks.first_mut().filter(|_| refused) {

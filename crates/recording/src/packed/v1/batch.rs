@@ -11,7 +11,7 @@ const MUCH: u64 = 32 << 20;
 /// Fewer bytes are not worth an additional thread.
 const LEAST: u64 = 1 << 20;
 
-/// The first sections, which are read together, and the remaining ones.
+/// Splits `sections` into the first ones, which are read together, and the remaining ones.
 pub(super) fn first(sections: &[Section]) -> (&[Section], &[Section]) {
     sections.split_at(length(sections))
 }

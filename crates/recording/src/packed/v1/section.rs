@@ -151,7 +151,7 @@ impl Head {
     }
 }
 
-/// Largest memory use of a context of the library.
+/// Maximum memory of a decompression context of the zstd library in bytes.
 const CONTEXT: usize = 256 << 10;
 
 /// State of a decompression. The zstd library allocates from the system, and on failure can only

@@ -33,7 +33,7 @@ struct Encoder<'a> {
     tree: &'a CallTree,
     /// The path from the root to the preceding node.
     path: Vec<u32>,
-    /// Number of times and tail calls already encoded.
+    /// Number of times already encoded; `tail` is the same for tail calls.
     time: usize,
     tail: usize,
 }
@@ -83,7 +83,7 @@ impl Encoder<'_> {
         head
     }
 
-    /// Number of nodes of the path that end before `number` begins.
+    /// Moves the path to the node `number`. Returns how many nodes this removes from the path.
     fn step(&mut self, number: u32) -> u64 {
         let parent = self.tree.parents()[number as usize];
         let length = self.path.len();
@@ -105,7 +105,7 @@ pub(super) struct Decoder {
     /// The path from the root to the last node: its first `depth` entries.
     path: Vec<u32>,
     depth: usize,
-    /// Runs: positions from which numbers in the tree and in the file increase in step.
+    /// Starts of the runs of nodes whose numbers in the tree and in the file increase in step.
     runs: Vec<Run>,
 }
 

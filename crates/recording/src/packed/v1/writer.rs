@@ -156,7 +156,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a thread's tree of one part of the recording; writes nothing where the tree gained
+    /// Writes a thread's tree of one part of the recording; writes nothing if the tree gained
     /// nothing in that part.
     fn part_tree(&mut self, process: u32, (item, thread): (u32, u32), of: &Part) -> io::Result<()> {
         let tree = of.trees.of_thread(thread).map(|tree| tree.load()).filter(|tree| !tree.is_empty());

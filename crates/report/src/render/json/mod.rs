@@ -52,7 +52,7 @@ impl<'o> Json<'o> {
         }
     }
 
-    /// A value that is a member of the document.
+    /// Writes a value that is a member of the document.
     fn member(&mut self, value: &Value) -> io::Result<()> {
         match self.layout {
             Layout::Pretty => write_indented(&mut self.out, value, "\n  "),
@@ -60,7 +60,7 @@ impl<'o> Json<'o> {
         }
     }
 
-    /// Every row of a list.
+    /// Writes the rows of a section as a list.
     fn list(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
         let mut is_first = true;
         write!(self.out, "[")?;
@@ -85,7 +85,7 @@ impl<'o> Json<'o> {
         }
     }
 
-    /// Keeps a section of a block after the first for the end of the document.
+    /// Keeps a section for the end of the document; for the sections of all blocks but the first.
     fn keep(&mut self, section: &Section, rows: &mut Rows<'_>) -> io::Result<()> {
         let mut all = Vec::new();
         rows(&mut |entry| {

@@ -82,7 +82,7 @@ fn steps(exception: &Exception<'_>, line: &mut impl FnMut(&str)) {
 
 /// Maximum number of methods in one round of a recursion.
 const LONGEST_ROUND: usize = 8;
-/// Minimum number of rounds of several frames that are folded.
+/// Minimum number of repetitions for which a round of several frames is folded.
 const LEAST_ROUNDS: usize = 3;
 
 /// Folds consecutive equal texts, such as the frames of a recursion, into one: `at Deep (x 31)`. A
@@ -102,8 +102,9 @@ fn folded(texts: Vec<String>) -> Vec<String> {
     folded
 }
 
-/// Length of the round of texts at the front that repeats at once, and the number of repetitions;
-/// the choice that covers the most texts.
+/// Finds the round of texts that repeats at the beginning. Returns the length of the round, and how
+/// often it occurs without a gap. Of several possible rounds, chooses the one that covers the most
+/// texts.
 fn repeated(texts: &[String]) -> (usize, usize) {
     let rounds = |round: usize| texts.chunks_exact(round).take_while(|chunk| *chunk == &texts[..round]).count();
     let one = (1, rounds(1));

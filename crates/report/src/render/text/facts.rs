@@ -107,7 +107,7 @@ fn identity(recording: &Recording, conditions: &Conditions<'_>) -> Vec<Fact> {
     texts.into_iter().map(|text| Fact::new("service", text)).chain(id.map(|id| Fact::new("id", id))).collect()
 }
 
-/// The first `most` texts, without duplicates and none empty, and the number of the others.
+/// The first `most` distinct and nonempty texts; then, if there are more, a text with their number.
 fn distinct(all: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for text in all {
@@ -269,7 +269,8 @@ fn end(recording: &Recording) -> String {
     }
 }
 
-/// The parts of the recording, where it has parts: the shown ones, or all.
+/// The parts of the recording: only the shown ones if it was reduced, otherwise all. `None` if
+/// there are none.
 fn parts(recording: &Recording) -> Option<Fact> {
     let of_process = |process: &'_ Process| {
         let is_shown = |part: &PartSpan| process.shows(part.since_ns) && process.shows(part.until_ns);
@@ -335,7 +336,8 @@ fn was_stopped(process: &Process) -> bool {
     process.has_lost(LossReason::Stopped)
 }
 
-/// Whether no end of a process is recorded, because the recording was read while they ran.
+/// Whether processes without a recorded end were still running when the recording was read: none of
+/// them is known to have ended abruptly.
 fn ran_still(recording: &Recording) -> bool {
     !recording.processes.is_empty() && !recording.processes.iter().any(|one| one.has_lost(LossReason::AbruptEnd))
 }
@@ -345,7 +347,7 @@ pub(super) fn runtime<'a>(one: &ProcessConditions<'a>) -> &'a str {
     if one.process.runtime.is_empty() { "unknown runtime" } else { &one.process.runtime }
 }
 
-/// Remark about the end of a process, where no regular end was seen: `, ran on`, `, end not seen`.
+/// Remark about the end of a process, if no regular end was seen: `, ran on`, `, end not seen`.
 /// Empty if the line about the run says it for all processes.
 fn open_end(recording: &Recording, one: &ProcessConditions<'_>) -> &'static str {
     match (one.process.complete, was_stopped(one.process)) {

@@ -9,7 +9,7 @@ use super::units::share;
 use crate::cell::Cell;
 use crate::render::{Entry, Section};
 
-/// Columns of a picture whose width is not limited.
+/// Width in columns of a picture, if the width is not limited.
 const WIDTH: usize = 100;
 /// Frames narrower than this are folded, because they would consist of their edges only.
 const LEAST: usize = 2;

@@ -53,7 +53,7 @@ fn values(row: &FlowRow<'_>) -> String {
     })
 }
 
-/// Columns of a row's time, and of the mark before its name.
+/// Width in columns of a row's time and of the mark before its name.
 const MOMENT: usize = 17;
 const MARK: usize = 3;
 

@@ -12,9 +12,9 @@ use super::{FAINT, one_line};
 use crate::cell::{Cell, Kind};
 use crate::render::{Entry, Section};
 
-/// Own code among other code.
+/// Style of own code among other code.
 const OWN: Ansi = Ansi::new().bold();
-/// What a change costs, and what it saves.
+/// Style of changes that cost more; `LESS` is the style of changes that save something.
 const MORE: Ansi = AnsiColor::Red.on_default();
 const LESS: Ansi = AnsiColor::Green.on_default();
 
@@ -180,7 +180,7 @@ impl Grid {
 }
 
 impl Line {
-    /// Whether its functions are own code.
+    /// For each function in the line: whether it is own code.
     fn are_own(&self) -> impl Iterator<Item = bool> {
         let cells = match self {
             Self::Cells(cells) => &cells[..],

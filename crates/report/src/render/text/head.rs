@@ -11,10 +11,10 @@ use super::{FAINT, TITLE, WARNING, one_line, sampling, styled};
 
 /// Columns of the labels on the left.
 const LABELS: usize = 11;
-/// Columns that the command has at least, however narrow the screen.
+/// Minimum width of the command in columns, however narrow the screen is.
 const LEAST_COMMAND: usize = 20;
 
-/// Most warnings that a head lists; the view `conditions` has all.
+/// Maximum number of warnings that a head lists; the view `conditions` has all.
 const MOST_WARNINGS: usize = 3;
 
 /// The head of a report about `recording`: a line about the run, a line about what was recorded,
@@ -101,7 +101,7 @@ impl Head {
         self.text.push_str(&lines.iter().map(|line| styled(FAINT, line) + "\n").collect::<String>());
     }
 
-    /// The first warnings, and how many there are beyond these.
+    /// The first warnings, and the number of the others.
     fn warnings(&mut self, recording: &Recording, conditions: &Conditions<'_>) {
         let mut all = facts::facts(recording, conditions);
         all.retain(|fact| fact.is_warning);

@@ -42,9 +42,9 @@ const WARNING: Ansi = AnsiColor::Yellow.on_default();
 pub const UNLIMITED: usize = usize::MAX;
 /// Width of sentences where the width is not limited.
 const PROSE: usize = 100;
-/// The first table begins within so many lines, however many sentences come first.
+/// Number of lines within which the first table begins, however many sentences there are.
 const BEFORE_TABLE: usize = 12;
-/// Sentences that come first in any case.
+/// Minimum number of sentences that come before the first table.
 const LEAST_NOTES: usize = 2;
 /// Rows of a log that are laid out together as a table; bounded because a log may be larger than
 /// memory.
@@ -249,8 +249,8 @@ impl<'o> Text<'o> {
         self.write("\n")
     }
 
-    /// How many of these sentences come before the first table: as many as leave its title within
-    /// the first lines.
+    /// Number of these sentences that come before the first table: as many as fit if the table's
+    /// title must stay within the first [`BEFORE_TABLE`] lines, but at least [`LEAST_NOTES`].
     fn notes_before_table(&self, bullets: &[String]) -> usize {
         // The title of the sentences, an empty line, and the table's own title.
         let mut room = BEFORE_TABLE.saturating_sub(self.head + 3);

@@ -71,8 +71,8 @@ fn first_that_fits<F: Iterator<Item = String>>(forms: fn(String) -> F, text: &st
     forms(text.clone()).find(|form| columns(form) <= room).unwrap_or_else(|| shortened(&text, room))
 }
 
-/// Ever shorter forms of a type's name: without namespaces in type arguments, without its own, and
-/// without type arguments.
+/// Ever shorter forms of a type's name: without the namespaces in type arguments, then without the
+/// type's own namespaces, and without type arguments.
 fn type_forms(name: String) -> impl Iterator<Item = String> {
     let inner = without_inner_namespaces(&name);
     let cut = |name: &str| -> Vec<String> {
@@ -164,8 +164,8 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Ever shorter forms of a marker that keep the line: ` (lambda, Program.cs:17)` as `
-/// (Program.cs:17)` and ` (:17)`.
+/// Ever shorter forms of a marker that keep the line number: ` (lambda, Program.cs:17)` is
+/// shortened to ` (Program.cs:17)` and to ` (:17)`.
 fn positions(marker: &str) -> impl Iterator<Item = String> {
     let place = marker.split_once(", ").map(|(_, place)| place).filter(|place| place.contains(':'));
     let line = place.and_then(|place| place.rsplit_once(':'));

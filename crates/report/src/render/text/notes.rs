@@ -50,7 +50,7 @@ pub fn first_functions(view: &Summary<'_>, width: usize) -> String {
     }
 }
 
-/// Calls of a row, marked where there were more calls than counted.
+/// Calls of a row, with a mark if there were more calls than counted.
 fn at_least(row: &FunctionRow<'_>) -> String {
     format!("{}{}", if row.counts_at_least() { "\u{2265}" } else { "" }, count(row.times.calls))
 }

@@ -8,10 +8,10 @@ use clrscope_recording::model::SamplingEngine;
 use super::names::columns;
 use super::units::{count, share, time};
 
-/// The actual sampling interval is mentioned where it exceeds this multiple of the requested one.
+/// Multiple of the requested sampling interval beyond which the actual interval is mentioned.
 const LATE: f64 = 1.2;
 
-/// Another engine is recommended from this share of samples with unknown awaiters on.
+/// Minimum share of samples with unknown awaiters for which another engine is recommended.
 const WORTH_ANOTHER_ENGINE: f64 = 0.05;
 
 /// Line about inlined methods; `None` if nothing is known about them.
@@ -87,8 +87,8 @@ fn of_one(of: &SamplingConditions<'_>) -> String {
     format!("{} {number} samples: {complete} with a complete stack{profiler}", of.instrument)
 }
 
-/// The least complete and those with the largest share of the profiler speak for all: one line has
-/// no room for more.
+/// Summary of the samples of several instruments. One line has no room for each instrument, so it
+/// has the lowest share of complete stacks and the highest share of samples in the profiler.
 fn of_several(all: &[&SamplingConditions<'_>]) -> String {
     let numbers: Vec<String> = all.iter().map(|of| format!("{} {}", of.instrument, count(of.samples))).collect();
     let complete = all.iter().map(|of| part(of.complete, of)).fold(1.0, f64::min);

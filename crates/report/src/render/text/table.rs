@@ -10,16 +10,17 @@ use super::{TITLE, styled};
 const GAP: &str = "  ";
 /// Indentation of lines below a row, in its last column.
 const BELOW: usize = 2;
-/// End of what stands before the name in text below a row.
+/// Words between a number and a name, in text below a row.
 const LEAD_END: &str = " in ";
-/// Text below a row begins within the width divided by this, and continues in further lines.
+/// Text below a row begins no further to the right than at the width divided by this. It continues
+/// in further lines.
 const MOST_BEFORE_BELOW: usize = 3;
 /// Minimum width of names and of the last column, as long as other columns can be left out.
 const LEAST_NAMES: usize = 30;
 /// Names are never made narrower than this.
 const LEAST_NAME: usize = 8;
-/// The narrowest of the compared widths, and the distance between them. At each of these widths,
-/// names have at least as much room as at the previous one.
+/// The smallest width in a series of widths, and the distance between these widths. At each of
+/// them, names have at least as much room as at the previous one.
 const STEP: usize = 40;
 /// Tables wider than this are not compared with narrower ones, because everything fits.
 const MOST_STEPS: usize = 400;
@@ -230,8 +231,8 @@ impl Table {
     }
 }
 
-/// Lines of text about a row, from the column `start` on, or further left where that leaves too
-/// little room.
+/// Lines of text about a row, from the column `start` on, or further left if that leaves too little
+/// room.
 fn below(words: &str, start: usize, width: usize) -> String {
     let start = start.min(width / MOST_BEFORE_BELOW);
     let lines = wrapped(words, width.saturating_sub(start).max(LEAST_NAME));

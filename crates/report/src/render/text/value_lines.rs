@@ -48,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// A value after its name, in one line where it fits.
+    /// A value after its name, in one line if it fits.
     fn value(&mut self, before: &str, found: &Value<'_>, depth: usize) {
         let whole = format!("{before}{}", value(found));
         if self.fits(&whole, depth) {

@@ -121,7 +121,7 @@ fn listed(mut items: Vec<String>, count: u64) -> String {
     items.join(", ")
 }
 
-/// `int[2,3]` of `int[,]`.
+/// The name of an array type with its dimensions: `int[2,3]` for `int[,]`.
 fn with_dimensions(type_name: &str, dimensions: &[u32]) -> String {
     let sizes: Vec<String> = dimensions.iter().map(u32::to_string).collect();
     let (element, rest) = type_name.rfind('[').map_or((type_name, ""), |at| type_name.split_at(at));

@@ -121,8 +121,8 @@ fn growth<'c>(
     })
 }
 
-/// The columns of an amount: both sides and the growth, and, `in_sets` of recordings, their
-/// intervals and the judgement.
+/// The columns of an amount: both sides and the growth. For sets of recordings (`in_sets`), also
+/// their intervals and the judgement.
 macro_rules! amounts {
     ($name:literal, $titles:expr, $part:expr, $kind:expr, $in_sets:expr) => {{
         let ([before, after, more], part, kind, in_sets): ([&'static str; 3], Part, Kind, bool) =
