@@ -53,8 +53,8 @@ pub(crate) fn walk<'a>(
     path.into_iter().rev().try_for_each(|(_, left)| step(Step::Leave(left)))
 }
 
-/// Walks the tree: calls `node` when it enters a node, and `visit` with each stack (`a;b;c`) that has
-/// a weight. Returns the meaning of the weights.
+/// Walks the tree: calls `node` when it enters a node, and `visit` with each stack (`a;b;c`) that
+/// has a weight. Returns the meaning of the weights.
 pub(crate) fn stacks(
     recording: &Recording,
     options: &ExportOptions,

@@ -1,5 +1,5 @@
-//! The words that hooks in assembly and Rust share: the thread-local ones, which lead to the thread's
-//! record and to a value of its own, and the flag that turns the slow paths off.
+//! The words that hooks in assembly and Rust share: the thread-local ones, which lead to the
+//! thread's record and to a value of its own, and the flag that turns the slow paths off.
 
 use std::arch::global_asm;
 
